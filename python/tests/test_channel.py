@@ -11,7 +11,7 @@ from fulgurite import channel as glass
 _SEEDS = {"place": 2, "platter": 3, "track": 4, "drive": 5, "read": 6}
 
 
-def test_presets_are_channels_and_channels_are_stable_text() -> None:
+def test_presets_are_channels_with_stable_json() -> None:
     assert glass.presets() == ["nominal", "easy", "dense", "phase"]
     for preset in glass.presets():
         text = glass.channel_json(preset)
@@ -40,7 +40,7 @@ def test_images_are_those_of_the_rust_tests() -> None:
         assert glass.fingerprint(image.astype("<u2").tobytes())[:16] == expected
 
 
-def test_the_same_seed_is_the_same_set_and_sectors_depend_on_their_number_alone() -> None:
+def test_sectors_depend_only_on_seed_and_number() -> None:
     images, symbols = glass.sectors("nominal", 16, 4, 7)
     again, _ = glass.sectors("nominal", 16, 4, 7)
     part, part_symbols = glass.sectors("nominal", 16, 2, 7, 2)
@@ -52,7 +52,7 @@ def test_the_same_seed_is_the_same_set_and_sectors_depend_on_their_number_alone(
     assert len({glass.fingerprint(image.tobytes()) for image in (*images, *other)}) == 8
 
 
-def test_a_population_decides_drives_and_platters_and_nothing_else() -> None:
+def test_population_selects_only_drives_and_platters() -> None:
     own, symbols = glass.sectors("nominal", 16, 2, 7)
     same, _ = glass.sectors("nominal", 16, 2, 7, population=7)
     other, other_symbols = glass.sectors("nominal", 16, 2, 7, population=8)
@@ -85,7 +85,7 @@ def test_faults_damage_a_sector() -> None:
         (("nominal", 30, 1, 1), {}, "rows is 30; it may be a multiple of 4"),
         (("nominal", -4, 1, 1), {}, "side is -4"),
         (("nominal", 70_000, 1, 1), {}, "side is 70000"),
-        (("nominal", 2048, 100_000, 1), {}, "ask for parts"),
+        (("nominal", 2048, 100_000, 1), {}, "request parts"),
         (("nominal", 32, 1, 1), {"drives": 0}, "drives is 0"),
         (("nominal", 32, 2, 1, 2**64 - 1), {}, "64 bits"),
     ],
@@ -104,7 +104,7 @@ def test_numbers_out_of_range_name_their_field() -> None:
         glass.channel_json(json.dumps(numbers))
 
 
-def test_sectors_that_make_no_sense_are_refused() -> None:
+def test_invalid_sectors_are_refused() -> None:
     symbols = glass.symbols("nominal", 32, 1)
     neighbor = glass.symbols("nominal", 16, 1)
     with pytest.raises(ValueError, match="another shape"):

@@ -20,11 +20,11 @@ _LEAST: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_ours_are_read_and_named_as_their_files(path: Path) -> None:
+def test_shipped_configs_load_and_match_their_file_names(path: Path) -> None:
     assert config.load(path).name == path.stem
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_omitted_fields_have_defaults() -> None:
     made = config.parse(_LEAST | {"channel": {"set": {"optics.focus_um": 1}}})
     assert made.channel == config.ChannelConfig("nominal", {"optics.focus_um": 1.0})
     assert made.train == config.SectorsConfig(count=4, seed=1, side=128)
@@ -50,12 +50,12 @@ def test_what_is_left_out_has_a_default() -> None:
         ({"channel": {"set": {"a": "b"}}}, r"channel\.set\.a is 'b'"),
     ],
 )
-def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
+def test_invalid_fields_are_reported_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LabError, match=message):
         config.parse(_LEAST | changes)
 
 
-def test_files_that_cannot_be_read_are_one_line(
+def test_unreadable_files_give_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="torch is not installed: pip install -e .[train]")

@@ -9,7 +9,7 @@ from fulgurite.lab import data
 from fulgurite.lab.errors import LabError
 
 
-def test_turning_the_sample_moves_states_by_one_and_azimuths_by_two(clean: str) -> None:
+def test_rotation_moves_states_by_one_and_azimuths_by_two(clean: str) -> None:
     """As `the_azimuth_has_no_preferred_direction` in crates/platter, through the bindings."""
     seeds = {"place": 2, "platter": 3, "track": 4, "drive": 5, "read": 6}
     symbols = glass.symbols(clean, 32, 1)

@@ -32,7 +32,7 @@ def test_demappers_know_their_noise() -> None:
     )
 
 
-def test_every_decoder_reads_easy_glass_and_better_ones_read_it_better() -> None:
+def test_decoders_read_easy_glass_in_order_of_quality() -> None:
     source = data.channel("easy", {"optics.focus_um": 0.1})
     decoders = linear.LinearDecoders(data.sectors(source, 64, 6, 1), 4)
     test = data.sectors(source, 64, 3, 2)

@@ -24,7 +24,7 @@ def test_gray_labels_of_neighbors_differ_in_one_bit() -> None:
     assert all((labels[k] != labels[(k + 1) % 8]).sum() == 1 for k in range(8))
 
 
-def test_a_decoder_that_knows_nothing_tells_nothing() -> None:
+def test_uniform_decoder_has_zero_information() -> None:
     symbols = _all_symbols()
     score = metrics.score(np.zeros((*symbols.shape, 8), np.float32), symbols)
     assert score.mi.value == pytest.approx(0, abs=1e-6)
@@ -34,7 +34,7 @@ def test_a_decoder_that_knows_nothing_tells_nothing() -> None:
     assert score.poor == 1
 
 
-def test_a_decoder_that_knows_all_tells_three_bits() -> None:
+def test_perfect_decoder_has_three_bits() -> None:
     symbols = _all_symbols()
     score = metrics.score(50 * np.eye(8, dtype=np.float32)[symbols], symbols)
     assert score.mi.value == pytest.approx(3, abs=1e-6)
@@ -89,6 +89,6 @@ def test_the_worst_tenth_is_its_mean() -> None:
     assert score.poor == pytest.approx(0.1)
 
 
-def test_shapes_that_do_not_fit_are_our_mistake() -> None:
+def test_mismatched_shapes_raise() -> None:
     with pytest.raises(AssertionError, match="no logits"):
         metrics.score(np.zeros((2, 4, 8), np.float32), np.zeros((2, 5), int))

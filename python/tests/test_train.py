@@ -93,7 +93,7 @@ def test_only_operators_that_every_engine_has_are_exported(
     assert np.abs(opened.decode(sectors.images[0]) - ours).max() < 1e-4
 
 
-def test_a_card_is_of_its_network_and_takes_its_metrics(
+def test_card_describes_its_network_and_takes_metrics(
     trained: tuple[train.Model, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     for package in ("onnx", "onnxruntime"):

@@ -1,4 +1,4 @@
-"""A real browser without a window, told what to do over its debugging pipe.
+"""A real browser without a window (headless), controlled over its debugging pipe.
 
 Chromium reads commands from descriptor 3 and answers on descriptor 4, each a JSON object that ends
 with a zero byte (Chrome DevTools Protocol), so no driver and no package is needed.

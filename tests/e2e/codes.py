@@ -1,4 +1,4 @@
-"""The erasure codes of docs/formats/platter.md, as the equations that stand there.
+"""The erasure codes of docs/formats/platter.md, as the equations given there.
 
 Written from the document, not from the program. Slow next to it, fast enough for small platters: a
 shard is multiplied by `bytes.translate` and added as one long integer.

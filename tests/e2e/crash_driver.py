@@ -71,7 +71,7 @@ class Driver:
     connection_errors = (NoConnection, HTTPClientError)
     keys_per_thread = 24
     body_bytes_max = 40_000
-    # Each as often as it stands here.
+    # Weighted by repetition.
     storage_classes = ("STANDARD", "GLACIER", "DEEP_ARCHIVE", "DEEP_ARCHIVE")
 
     def __init__(self, server: Server, seed: int, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""An archive with something in every file, ways to damage a file, and what is left afterwards."""
+"""An archive with data in every file, ways to damage a file, and the losses afterwards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def body(name: str) -> bytes:
 
 @dataclass
 class Example:
-    """A stopped archive, and one of before to take older copies from."""
+    """A stopped archive, and an earlier copy of it."""
 
     now: Path
     before: Path
@@ -110,7 +110,7 @@ def fill(server: Server) -> Example:
 
 
 def place(data: Path, name: str) -> str:
-    """Find the file that a name of the table means: the last segment, else the largest file."""
+    """Find the file for a name of the table: the last segment, else the largest file."""
     pattern = re.sub(r"N\b|\bID\b", "*", name)
     found = [path for path in data.glob(pattern) if path.is_dir() == name.endswith("/")]
     assert found, f"no {name} in the example"

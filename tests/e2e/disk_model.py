@@ -1,4 +1,4 @@
-"""A disk as a power cut finds it: what was synced is there, what was not may be.
+"""Models a disk at a power cut: synced data is there, unsynced data may be.
 
 The model takes the records of the shim in order and keeps, for each file and each folder, what is
 on stable storage and the changes that are not. From these it builds a directory in one of three
@@ -130,7 +130,7 @@ class File:
 
 @dataclass
 class Naming:
-    """One change of a folder's names: each name and the node it stands for, or None."""
+    """One change of a folder's names: each name and its node, or None."""
 
     at: int
     names: dict[str, int | None]
@@ -253,7 +253,7 @@ class Disk:
             old.change(self._at, {old_name: None})
 
     def _parent(self, path: str) -> tuple[Folder, str]:
-        """The folder in which a path stands, and its name there."""
+        """Return the folder of a path, and its name there."""
         assert path.startswith(self._root + "/"), path
         *folders, name = path[len(self._root) + 1 :].split("/")
         node = self._nodes[0]

@@ -42,7 +42,7 @@ PAUSE_SECONDS = 2.0
 
 
 def missing() -> str | None:
-    """Say what this machine lacks for the shim."""
+    """Return what this machine lacks for the shim, if anything."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return f"the shim knows Linux on x86-64, not {platform.system()} on {platform.machine()}"
     return None if shutil.which("cc") else "no C compiler (cc)"
@@ -89,7 +89,7 @@ class Shim:
             self._control = mmap.mmap(file.fileno(), PAGE_BYTES)
 
     def environment(self) -> dict[str, str]:
-        """What makes a process run under the shim."""
+        """Environment that makes a process run under the shim."""
         return {
             "LD_PRELOAD": str(self._library),
             "FAULT_ROOT": str(self.root),
@@ -99,7 +99,7 @@ class Shim:
         }
 
     def position(self) -> int:
-        """Tell the time by this run's clock."""
+        """Return the time on this run's clock."""
         return self.log.stat().st_size
 
     def arm(
@@ -121,7 +121,7 @@ class Shim:
         return self.fired()
 
     def kill(self, server: Server) -> None:
-        """Kill a process while none of its calls is between being made and being written down."""
+        """Kill a process while none of its calls is made but not yet recorded."""
         self._control[PAUSE_AT : PAUSE_AT + 8] = struct.pack("<II", 1, 0)
         ends = time.monotonic() + PAUSE_SECONDS
         # Who makes no call for so long is within none.
@@ -142,12 +142,12 @@ class Shim:
         return dict(zip(CLASSES, CONTROL.unpack_from(self._control)[5:-1], strict=True))
 
     def records(self, until: int | None = None) -> list[Record]:
-        """Everything written down, up to a position."""
+        """Return all records, up to a position."""
         return list(read_records(self.log, until))
 
 
 def read_records(path: Path, until: int | None = None) -> Iterator[Record]:
-    """Read a file of records; a last one that a kill cut short is left out."""
+    """Read a file of records; an incomplete last one is ignored."""
     with path.open("rb") as file:
         while head := file.read(HEADER.size):
             if len(head) < HEADER.size:

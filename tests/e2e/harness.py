@@ -108,7 +108,7 @@ def ports() -> Iterator[int]:
 
 
 def free_port() -> int:
-    """Find a loopback port nobody listens on, and that no other worker is given."""
+    """Find a free loopback port that no other worker uses."""
     for port in itertools.islice(ports(), PORTS_PER_WORKER):
         with socket.socket() as probe:
             # As servers do: what an ended connection left behind does not count.
@@ -390,12 +390,12 @@ def rclone_environment(server: Server) -> dict[str, str]:
 
 
 def code_of(error: ClientError) -> tuple[int, str]:
-    """Tell HTTP status and S3 code of a refused request."""
+    """Return HTTP status and S3 code of a refused request."""
     return error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"]
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:
-    """Tell how the archive refuses a call; a call that succeeds is a failed test."""
+    """Return how the archive refuses a call; a call that succeeds fails the test."""
     try:
         call()
     except ClientError as error:
@@ -419,7 +419,7 @@ def is_restored(s3: Any, bucket: str, key: str) -> bool:
 
 
 def parts_count(s3: Any, bucket: str, item: dict[str, Any]) -> int | None:
-    """Ask how many parts an object of a listing was uploaded in: S3 says it with a part."""
+    """Ask how many parts an object of a listing was uploaded in: S3 reports it with a part."""
     if "-" not in item["ETag"]:
         return None
     head = s3.head_object(Bucket=bucket, Key=item["Key"], PartNumber=1)

@@ -1,4 +1,4 @@
-"""What clients asked and were told, and whether an order of all calls explains it.
+"""Records the calls and responses of clients, and checks that the history is linearizable.
 
 Every object is a register: a put sets it, a delete empties it, a get reads it. A history is right
 when its calls can be put in an order that agrees with time (what had ended before another began
@@ -34,7 +34,7 @@ NOT_FOUND, CONFLICT, NOT_MET = 404, 409, 412
 
 @dataclass(frozen=True)
 class Call:
-    """A call, and what its client was told."""
+    """A call and its response."""
 
     key: str
     # "put", "create" (a put where there is nothing), "delete" or "get".
@@ -67,7 +67,7 @@ class Call:
 
 
 class NoOrderError(AssertionError):
-    """No order explains what clients were told."""
+    """The history is not linearizable."""
 
 
 # What an object may be, which of the calls that are under way were done for that, and how many of
@@ -77,7 +77,7 @@ UNREAD = "what nobody read"
 
 
 def check(history: Iterable[Call]) -> int:
-    """Look for an order of each object's calls; `NoOrderError` when there is none.
+    """Find an order of each object's calls; raise `NoOrderError` when there is none.
 
     Every value was put once at most. How many calls were placed is returned.
     """
@@ -176,7 +176,7 @@ def digest(data: bytes) -> str:
 
 @dataclass
 class Recorder:
-    """A client of one bucket that notes what it asks and is told. Several threads may share it."""
+    """A client of one bucket that records its calls and responses. Several threads may share it."""
 
     s3: Callable[[], Any]
     bucket: str
@@ -205,7 +205,7 @@ class Recorder:
         self._note(Call(key, "delete", None, 0, UNKNOWN, client=client), call)
 
     def get(self, key: str, client: int = 0) -> None:
-        """Read an object whole. What it says of its bytes has to be so."""
+        """Read an object whole, and check its metadata against its bytes."""
 
         def call(s3: Any) -> Value:
             got = s3.get_object(Bucket=self.bucket, Key=key)

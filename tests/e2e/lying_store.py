@@ -1,6 +1,6 @@
-"""An S3 server that answers as if it looked at conditions, and does not.
+"""An S3 server that answers as if it checked conditions, but ignores them.
 
-Everything else of it is right, so that only who asks for conditions finds out.
+Everything else of it is right, so only conditional requests reveal it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Liar(BaseHTTPRequestHandler):
     objects: dict[str, bytes]
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _key(self) -> str:
         return urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)

@@ -1,4 +1,4 @@
-"""Data directories as programs of before wrote them: how one is made, and how it is opened again.
+"""Data directories as older releases wrote them: how one is made, and how it is opened again.
 
     FULGURITE_BINARY=... python tests/e2e/older_data.py NAME [planned]
 
@@ -81,7 +81,7 @@ LEFT_OUT = {"lock", "server.json"}
 
 
 def listing(s3: Any) -> list[dict[str, Any]]:
-    """Everything a listing and a HEAD say of every object, but for restores."""
+    """Everything a listing and a HEAD report of every object, except restores."""
     rows = []
     for item in keys_of(s3, BUCKET):
         head = s3.head_object(Bucket=BUCKET, Key=item["Key"], ChecksumMode="ENABLED")

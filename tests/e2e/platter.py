@@ -21,7 +21,7 @@ KIND_HEADER = 0
 
 @dataclass(frozen=True)
 class Sector:
-    """Where a sector lies, and what it says it is."""
+    """The position of a sector, and its header."""
 
     offset: int
     track: int

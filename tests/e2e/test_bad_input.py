@@ -357,7 +357,7 @@ def test_conditions(s3: Any, bucket: str) -> None:
     assert read(s3, bucket, "k") == b"3"
 
 
-# A machine in trouble.
+# Failures of the machine.
 
 
 def test_full_staging(start: Start) -> None:
@@ -389,11 +389,11 @@ def test_full_staging(start: Start) -> None:
     assert read(s3, "full", "after") == body
 
 
-# A data directory in trouble.
+# Damaged data directories.
 
 
 def check_refuses_to_start(server: Server, *words: str) -> None:
-    """`serve` ends with an error that names the trouble."""
+    """`serve` exits with an error that describes the failure."""
     server.launch()
     assert server.process is not None
     code = server.process.wait(timeout=STOP_SECONDS)
@@ -451,8 +451,8 @@ def test_wrong_master_key(start: Start) -> None:
     assert read(s3, "locked", "k") == b"x"
 
 
-@pytest.mark.parametrize("trouble", ["truncated", "swapped", "foreign"])
-def test_platter_files_that_are_not_what_they_say(start: Start, trouble: str) -> None:
+@pytest.mark.parametrize("fault", ["truncated", "swapped", "foreign"])
+def test_mislabeled_platter_files(start: Start, fault: str) -> None:
     """A platter file cut off, exchanged or from another archive is named and never trusted."""
     server, other = start(), start()
     body = os.urandom(3 * MIB)
@@ -464,11 +464,11 @@ def test_platter_files_that_are_not_what_they_say(start: Start, trouble: str) ->
     server.stop()
     platters = sorted(server.platters.glob("*.glass"))
     assert len(platters) == 4  # one of information, three of redundancy
-    if trouble == "truncated":
+    if fault == "truncated":
         platters[0].chmod(0o644)
         os.truncate(platters[0], platters[0].stat().st_size // 2)
         named = platters[:1]
-    elif trouble == "swapped":
+    elif fault == "swapped":
         spare = platters[0].with_suffix(".tmp")
         platters[0].rename(spare)
         platters[1].rename(platters[0])

@@ -221,9 +221,9 @@ class Stretch:
 
     def check(self, start: Start, folder: Path) -> list[Loss]:
         """Everything acknowledged is there: now, after a kill, and on what the disk holds."""
-        losses = self.look(self.server)
+        losses = self.check_state(self.server)
         self.shim.kill(self.server)
-        losses += self.look(self.server.start())
+        losses += self.check_state(self.server.start())
         self.shim.kill(self.server)
         disk = Disk(self.shim.root)
         disk.take(self.shim.records())
@@ -234,9 +234,9 @@ class Stretch:
             server = start(CONFIG, folder=folder)
         except AssertionError as error:
             return [*losses, Loss(f"what is on the disk does not start: {error}")]
-        return losses + self.look(server)
+        return losses + self.check_state(server)
 
-    def look(self, server: Server) -> list[Loss]:
+    def check_state(self, server: Server) -> list[Loss]:
         """Compare one archive with what was acknowledged until now."""
         assert refused(lambda: server.s3().head_object(Bucket=BUCKET, Key="probe"))[0] == 404
         return Oracle(self.driver, self.shim.position()).check(server)
@@ -291,7 +291,7 @@ def test_every_call_may_fail(start: Start, tmp_path: Path, number: int) -> None:
     assert not failures, "\n".join(failures)
 
 
-def test_a_restore_in_doubt_is_made(tmp_path: Path) -> None:
+def test_unconfirmed_restore_completes(tmp_path: Path) -> None:
     """The sync behind a request fails, but its row is there once the catalog is opened again."""
     server = Server(folder=tmp_path / "archive", config=CONFIG)
     shim = Shim(tmp_path / "shim", server.data)

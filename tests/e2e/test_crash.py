@@ -36,7 +36,7 @@ ARCHIVES = int(os.environ.get("FULGURITE_TEST_ARCHIVES", "24"))
 THREADS = 4
 # Passages let through before the death.
 PASSAGES = [0, 1, 2]
-# Failed restores rest for half a minute: what takes four times as long does not come at all.
+# Failed restores back off for half a minute: four times as long counts as never.
 FAIL_POINT_SECONDS = 120.0
 LOAD_SECONDS_MAX = 0.5
 START_SECONDS_MAX = 0.15
@@ -249,8 +249,8 @@ def check_after_restart(server: Server, driver: Driver, is_armed: bool) -> None:
 def check_rebuilt_catalog(server: Server, driver: Driver) -> None:
     """With the catalog gone, a recovery shows what the last start showed, and loses nothing.
 
-    Uploads that a kill cut short lie whole in the logs and have their keys: they are in doubt, and
-    stay so, unless their names were put or deleted since.
+    Uploads that a kill cut short lie whole in the logs and have their keys: they are unconfirmed,
+    and stay so, unless their names were put or deleted since.
     """
     server.stop()
     shutil.rmtree(Path(server.data) / "catalog")

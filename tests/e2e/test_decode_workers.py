@@ -91,7 +91,7 @@ def decode(server: Server) -> dict[str, Any]:
     return status
 
 
-def test_a_killed_worker_loses_nothing(start: Start, queue: Queue, tmp_path: Path) -> None:
+def test_killed_decode_worker_loses_nothing(start: Start, queue: Queue, tmp_path: Path) -> None:
     """Verified and restored by workers that come when work waits, one of which is killed."""
     rng = random.Random(seed())
     bodies = {f"{at}": rng.randbytes(3000 + 4000 * at) for at in range(4)}

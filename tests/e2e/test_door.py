@@ -46,7 +46,7 @@ class FewDescriptors(Server):
         return ["bash", "-c", f'ulimit -n {FEW}; exec "$@"', "bash", *super().command()]
 
 
-def test_an_archive_lives_with_few_descriptors(tmp_path: Path) -> None:
+def test_archive_works_with_few_descriptors(tmp_path: Path) -> None:
     """More idle connections than there are descriptors: writes, seals and reads go on."""
     server = FewDescriptors(folder=tmp_path, config={"profile": "demo"}).start()
     try:
@@ -82,7 +82,7 @@ def test_too_few_descriptors_are_refused(tmp_path: Path) -> None:
     assert "ulimit -Hn" in done.stderr, done.stderr
 
 
-def test_the_soft_bound_is_raised(tmp_path: Path) -> None:
+def test_soft_limit_is_raised(tmp_path: Path) -> None:
     """A shell's 256 are not what an archive has to live with."""
 
     class Soft(Server):
@@ -109,7 +109,7 @@ def resident(server: Server) -> int:
     return int(found[1]) * 1024
 
 
-def test_signed_chunks_are_not_held(server: Server, s3: Any, bucket: str) -> None:
+def test_signed_chunks_are_not_buffered(server: Server, s3: Any, bucket: str) -> None:
     """Clients that stop before the end of large signed chunks cost their streams, no more."""
     before = resident(server)
     connections = []
@@ -179,7 +179,7 @@ def test_the_documented_admin_call_works(server: Server) -> None:
 
 
 @pytest.mark.parametrize("region", ["US", "EU", "eu-west-3"])
-def test_any_region_may_be_signed_for(server: Server, region: str) -> None:
+def test_any_signing_region_is_accepted(server: Server, region: str) -> None:
     """Boto3 with a region of any name: buckets, bodies, presigned URLs."""
     s3 = server.s3()
     other = server.s3(region_name=region)
@@ -193,7 +193,7 @@ def test_any_region_may_be_signed_for(server: Server, region: str) -> None:
 
 
 def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
-    """S3cmd signs for the region `US` unless told otherwise."""
+    """S3cmd signs for the region `US` by default."""
     config = tmp_path / "s3cfg"
     config.write_text("[default]\n", encoding="utf-8")
     host = f"127.0.0.1:{server.port}"
@@ -232,7 +232,7 @@ def test_s3cmd_with_its_defaults(server: Server, tmp_path: Path) -> None:
     s3cmd("rb", "s3://s3cmd")
 
 
-def test_a_browser_is_told_what_this_is(server: Server) -> None:
+def test_browser_gets_a_page_about_the_server(server: Server) -> None:
     """Curl that says it is a browser."""
     command = ["curl", "--silent", "--include", "--header", "Accept: text/html", server.endpoint]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, check=True)

@@ -53,8 +53,8 @@ def events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
             fields = {}
 
 
-def test_a_restore_is_watched_until_the_archive_stops(start: Start) -> None:
-    """A scene, then each step without a gap: seal and restore. The end says why it ends."""
+def test_restore_events_stream_until_the_archive_stops(start: Start) -> None:
+    """A snapshot, then each step without a gap: seal and restore. The end event has the reason."""
     server = start()
     s3 = server.s3()
     s3.create_bucket(Bucket="watched")

@@ -98,7 +98,7 @@ PLACES = {
         status="catalog|disk|trouble|pipeline",
         metrics=r'fulgurite_(catalog_writable 0|free_bytes 0|job_state\{job="tending",.*g"\} 1)',
     ),
-    # Disks that did not come up rest for a minute, and are then spun up by the next request, or
+    # Disks that did not come up back off for a minute, and are then spun up by the next request, or
     # within another minute to see whether they do.
     "rack-disks": Place("rack-disks", "rack", heal_seconds=200, **RACK),
     "rack-index": Place("rack-index", "rack", **RACK),
@@ -131,7 +131,7 @@ class Rig:
     place: Place
     server: Server
     shim: Shim
-    # Key: its class and the bodies that it may have; more than one where a put was in doubt.
+    # Key: its class and its possible bodies; more than one if the outcome of a put is unknown.
     kept: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     refused: dict[str, bytes] = field(default_factory=dict)
     # The last report of failures.
@@ -251,7 +251,7 @@ class Rig:
         return 'fulgurite_objects{residence="staged"} 0\n' in self.metrics()
 
     def ready(self) -> str:
-        """What readiness says."""
+        """Return the answer of `/readyz`."""
         return self.server.fetch("/readyz")[1].decode()
 
     def fail(self, fault: Fault) -> None:
@@ -338,7 +338,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_storage_fails_for_a_while(rig: Rig, name: str) -> None:
+def test_tiers_recover_from_temporary_storage_failures(rig: Rig, name: str) -> None:
     """Use the archive while its storage fails, take the cause away, wait, kill, and compare."""
     fault = FAULTS[name]
     rig.fail(fault)

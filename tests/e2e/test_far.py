@@ -34,7 +34,7 @@ def platters_away(server: Server) -> tuple[int, int]:
     return far["platters"], far["waiting"]
 
 
-def test_the_loss_of_this_site(start: Start, tmp_path: Path) -> None:
+def test_objects_survive_the_loss_of_this_site(start: Start, tmp_path: Path) -> None:
     """Data directory gone; an empty one, the keys and the other site make it again."""
     (keys := tmp_path / "keys").mkdir()
     server = start(configured(tmp_path / "oslo", keys))

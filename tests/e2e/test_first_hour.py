@@ -83,7 +83,7 @@ def test_sync_and_rclone_agree(server: Server, tmp_path: Path) -> None:
     assert printed.stdout == (folder / "sub" / "b").read_bytes()
 
 
-def test_a_folder_comes_back_by_the_aws_cli_as_documented(start: Start, tmp_path: Path) -> None:
+def test_folder_is_restored_with_aws_cli_as_documented(start: Start, tmp_path: Path) -> None:
     """AWS_ENDPOINT_URL is enough for this CLI; a folder needs --force-glacier-transfer."""
     server = start()
     folder = tmp_path / "folder"
@@ -137,7 +137,7 @@ def on_terminal(command: list[str], environment: dict[str, str]) -> str:
     return shown.decode()
 
 
-def test_color_is_for_terminals(server: Server) -> None:
+def test_color_only_on_terminals(server: Server) -> None:
     """A terminal gets color, unless NO_COLOR or --color say otherwise."""
     command = [str(binary()), "ls", "s3://there-is-none", "--endpoint", server.endpoint]
     assert "\x1b[" in on_terminal(command, KEYS)
@@ -148,7 +148,7 @@ def test_color_is_for_terminals(server: Server) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completions_are_understood(shell: str, tmp_path: Path) -> None:
+def test_shells_accept_the_completions(shell: str, tmp_path: Path) -> None:
     """Each shell that is here reads its completions without a complaint."""
     script = run([str(binary()), "completions", shell]).stdout
     path = tmp_path / shell
@@ -174,7 +174,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     assert done.stdout.split() == ["sync"], done.stderr
 
 
-def test_manual_pages_are_understood(tmp_path: Path) -> None:
+def test_man_accepts_the_manual_pages(tmp_path: Path) -> None:
     """Groff reads every page without a warning, if it is here."""
     folder = tmp_path / "man1"
     assert run([str(binary()), "man", str(folder)]).returncode == 0
@@ -188,7 +188,7 @@ def test_manual_pages_are_understood(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), page
 
 
-def test_the_unit_is_sound(tmp_path: Path) -> None:
+def test_systemd_unit_is_valid(tmp_path: Path) -> None:
     """Systemd finds nothing wrong with the unit, if it is here."""
     unit = Path(__file__).resolve().parents[2] / "deploy" / "fulgurite.service"
     # It looks whether the program is there.

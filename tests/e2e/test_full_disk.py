@@ -94,9 +94,7 @@ def put_until_refused(s3: Any, bucket: str) -> dict[str, bytes]:
         kept[f"key-{len(kept)}"] = body
 
 
-def test_bodies_are_refused_before_they_are_read_and_deletions_never(
-    start: Start, disk: Disk
-) -> None:
+def test_full_disk_refuses_puts_early_but_not_deletions(start: Start, disk: Disk) -> None:
     """Puts, parts and copies meet the floor; deletions give room back that is taken again."""
     server = start(settings(log_capacity="1GiB"), folder=disk.folder / "archive")
     s3 = server.s3()
@@ -123,7 +121,7 @@ def test_bodies_are_refused_before_they_are_read_and_deletions_never(
     assert {key: read(server.s3(), "full", key) for key in kept} == kept
 
 
-def test_a_body_of_unknown_length_is_checked_as_it_goes(start: Start, disk: Disk) -> None:
+def test_body_of_unknown_length_is_checked_while_read(start: Start, disk: Disk) -> None:
     """A chunked body that outgrows the disk is refused, and its room comes back."""
     server = start(settings(log_capacity="1GiB"), folder=disk.folder / "archive")
     s3 = server.s3()
@@ -148,8 +146,8 @@ def test_a_body_of_unknown_length_is_checked_as_it_goes(start: Start, disk: Disk
     s3.put_object(Bucket="full", Key="small", Body=b"body")
 
 
-def test_it_mends_by_itself_when_the_catalog_met_a_full_disk(start: Start, disk: Disk) -> None:
-    """Reads go on, readyz says why, and room alone brings the writes back."""
+def test_catalog_recovers_by_itself_from_a_full_disk(start: Start, disk: Disk) -> None:
+    """Reads continue, readyz says why, and free space alone restores writes."""
     # Without a reserve nothing but room helps.
     server = start(settings(reserve="0B"), folder=disk.folder / "archive")
     s3 = server.s3()
@@ -173,7 +171,7 @@ def test_it_mends_by_itself_when_the_catalog_met_a_full_disk(start: Start, disk:
     code, page = server.fetch("/readyz")
     assert code == 503 and b"not ready: nothing can be written" in page, page
     assert read(s3, "first", "key") == b"body", "reads go on"
-    # What was refused is not there; what was in doubt may be.
+    # What was refused is not there; unconfirmed puts may be.
     assert made <= {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
     assert server.status()["catalog_refusal"]
 
@@ -189,7 +187,7 @@ def test_it_mends_by_itself_when_the_catalog_met_a_full_disk(start: Start, disk:
     assert read(s3, "first", "key") == b"body" and read(s3, "after", "key") == b"more"
 
 
-def test_a_full_disk_at_start_is_no_reason_not_to_start(start: Start, disk: Disk) -> None:
+def test_server_starts_on_a_full_disk(start: Start, disk: Disk) -> None:
     """At no byte free it starts, reads and deletes."""
     server = start(settings(), folder=disk.folder / "archive")
     s3 = server.s3()
@@ -217,8 +215,8 @@ def test_a_full_disk_at_start_is_no_reason_not_to_start(start: Start, disk: Disk
     assert {key: read(s3, "full", key) for key in kept} == kept
 
 
-def test_tomes_lose_nothing_that_was_acknowledged_to_a_full_disk(start: Start, disk: Disk) -> None:
-    """All that tomes keep awake is on a disk that is full; with room and a start all is well."""
+def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk) -> None:
+    """The metadata stores are on a full disk; with space and a restart the set recovers."""
     tomes = {"count": 4, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
     tomes |= {"backend": "simulated", "make": True}
     server = start(settings(reserve="0B") | {"tomes": tomes}, folder=disk.folder / "archive")
@@ -238,15 +236,15 @@ def test_tomes_lose_nothing_that_was_acknowledged_to_a_full_disk(start: Start, d
     put(3)
     disk.fill()
 
-    def is_told() -> bool:
-        """Look whether the set says that it met the end of the disk."""
+    def is_reported() -> bool:
+        """Whether the set reports that its disk is full."""
         try:
             put(len(kept))
         except ClientError as error:
             assert error.response["ResponseMetadata"]["HTTPStatusCode"] in (503, 507), error
         return b"fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1]
 
-    wait_until("tomes meet the end of the disk", is_told, 300)
+    wait_until("tomes report the full disk", is_reported, 300)
     disk.empty()
     server.restart()
     s3 = server.s3()

@@ -76,7 +76,7 @@ def geo(sites: Path, verb: str, *arguments: str, **options: Any) -> Any:
     return run(command, options.pop("timeout", 300), KEYS | STORE_KEYS)
 
 
-def told(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
+def json_of(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
     """Return the last object that a command printed; it ends with `code`."""
     assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
     return json.loads(done.stdout.splitlines()[-1])
@@ -129,7 +129,7 @@ def metric(server: Server, name: str) -> float:
     return float(found[0])
 
 
-def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_path: Path) -> None:
+def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Path) -> None:
     """Begin, put, lose a site, read, put more, replace it, lose another, read all."""
     sites = write_map(tmp_path)
     reports = geo(sites, "doctor").stdout.splitlines()
@@ -138,9 +138,9 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
         assert {check["outcome"] for check in report["checks"]} <= {"passed", "unsupported"}, report
     here = sorted(path.name for path in tmp_path.iterdir())
     assert here == ["records.toml"], "the doctor makes no site, and leaves nothing"
-    seen = told(geo(sites, "status"), UNAVAILABLE)
+    seen = json_of(geo(sites, "status"), UNAVAILABLE)
     assert not seen["is_open"] and all("trouble" in site["table"] for site in seen["sites"]), seen
-    assert told(geo(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
+    assert json_of(geo(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
     refused(geo(sites, "init"), CONFIG, "has rows")
 
     server = make(tmp_path / "archive", config(sites)).start()
@@ -150,37 +150,37 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
     assert server.status()["has_geo"]
     assert metric(server, "fulgurite_geo_healthy") == 1
     assert server.fetch("/readyz")[1] == b"ready\n"
-    assert told(geo(sites, "status"))["is_well"]
-    verified = told(geo(sites, "verify"))
+    assert json_of(geo(sites, "status"))["is_well"]
+    verified = json_of(geo(sites, "verify"))
     assert verified["objects"] >= 2 * len(SIZES) and verified["bytes"] > sum(SIZES.values())
     assert (verified["damaged"], verified["problems"]) == ([], [])
-    healed = told(geo(sites, "heal"))
+    healed = json_of(geo(sites, "heal"))
     assert (healed["whole"], healed["rebuilt"], healed["missing"]) == (healed["objects"], 0, 0)
 
     shutil.rmtree(tmp_path / "oslo")
     all_there(server, SIZES)
     put(server, LATER)
     all_there(server, SIZES | LATER)
-    seen = told(geo(sites, "status"))
+    seen = json_of(geo(sites, "status"))
     assert seen["is_open"] and not seen["is_well"], seen
     assert "trouble" in seen["sites"][1]["table"] and "trouble" in seen["sites"][1]["blobs"], seen
-    assert told(geo(sites, "heal"), PARTIAL)["missing"] > 0
+    assert json_of(geo(sites, "heal"), PARTIAL)["missing"] > 0
     assert not (tmp_path / "oslo").exists(), "nothing starts again where a site was lost"
 
     place = f"dir://{tmp_path}/oslo-2"
     refused(geo(sites, "replace-site", "porto", "--table", place), NOT_FOUND, "turin")
     refused(geo(sites, "replace-site", "oslo"), USAGE, "--table")
-    replaced = told(geo(sites, "replace-site", "oslo", "--table", place, "--blobs", place))
+    replaced = json_of(geo(sites, "replace-site", "oslo", "--table", place, "--blobs", place))
     assert (replaced["problems"], replaced["lost"], replaced["missing"]) == ([], [], 0), replaced
     assert replaced["restored"] == replaced["objects"] > len(SIZES)
-    seen = told(geo(sites, "status"))
+    seen = json_of(geo(sites, "status"))
     assert (seen["is_well"], seen["epoch"]) == (True, 3), seen
     assert place in sites.read_text(encoding="utf-8")
     wait_until("the server has the map", lambda: metric(server, "fulgurite_geo_epoch") == 3)
 
     shutil.rmtree(tmp_path / "turin")
     all_there(server, SIZES | LATER)
-    verified = told(geo(sites, "verify"))
+    verified = json_of(geo(sites, "verify"))
     assert (verified["damaged"], verified["problems"]) == ([], []), verified
     server.restart()
     all_there(server, SIZES | LATER)
@@ -199,7 +199,7 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
     # Two of three: what is asked of the sites fails, and comes back with them.
     server.stop()
     shutil.move(tmp_path / "lisbon", tmp_path / "away")
-    assert told(geo(sites, "status"), UNAVAILABLE)["is_open"] is False
+    assert json_of(geo(sites, "status"), UNAVAILABLE)["is_open"] is False
     server.launch()
     assert server.process is not None and server.process.wait(timeout=120) == UNAVAILABLE
     shutil.move(tmp_path / "away", tmp_path / "lisbon")
@@ -207,12 +207,10 @@ def test_a_lost_site_is_replaced_and_another_may_be_lost_then(make: Make, tmp_pa
     all_there(server, SIZES | LATER)
 
 
-def test_a_site_is_being_made_again_until_nothing_is_missing_there(
-    make: Make, tmp_path: Path
-) -> None:
+def test_site_stays_rebuilding_until_it_is_complete(make: Make, tmp_path: Path) -> None:
     """Replace a site while another is away, and once more when that is back."""
     sites = write_map(tmp_path, names=(*SITES, "porto", "riga"))
-    told(geo(sites, "init"))
+    json_of(geo(sites, "init"))
     server = make(tmp_path / "archive", config(sites)).start()
     server.s3().create_bucket(Bucket=BUCKET)
     # Each has its fragments at three of five sites: some at both.
@@ -225,23 +223,23 @@ def test_a_site_is_being_made_again_until_nothing_is_missing_there(
     shutil.move(tmp_path / "oslo", tmp_path / "away")
     place = f"dir://{tmp_path}/turin-2"
     replace = ("replace-site", "turin", "--table", place, "--blobs", place)
-    replaced = told(geo(sites, *replace), PARTIAL)
+    replaced = json_of(geo(sites, *replace), PARTIAL)
     assert replaced["missing"] > 0 and replaced["lost"] == [], replaced
     assert 'site "turin" is not rebuilt' in replaced["problems"][-1], replaced
-    seen = told(geo(sites, "status"))
+    seen = json_of(geo(sites, "status"))
     assert (seen["is_well"], seen["sites"][2]["rebuilding"]) == (False, True), seen
     shutil.move(tmp_path / "away", tmp_path / "oslo")
-    replaced = told(geo(sites, *replace))
+    replaced = json_of(geo(sites, *replace))
     assert (replaced["problems"], replaced["missing"]) == ([], 0), replaced
-    assert told(geo(sites, "status"))["is_well"]
+    assert json_of(geo(sites, "status"))["is_well"]
 
     # As any site may be lost then, that one may, too.
     shutil.rmtree(tmp_path / "oslo")
-    verified = told(geo(sites, "verify"))
+    verified = json_of(geo(sites, "verify"))
     assert (verified["damaged"], verified["problems"]) == ([], []), verified
 
 
-def test_what_cannot_be_a_namespace_is_refused(make: Make, tmp_path: Path) -> None:
+def test_invalid_namespaces_are_refused(make: Make, tmp_path: Path) -> None:
     """Say something impossible in a map, and mix two namespaces."""
     bare = run([str(binary()), "geo", "status"], environment=KEYS)
     refused(bare, USAGE, "--map")
@@ -249,26 +247,26 @@ def test_what_cannot_be_a_namespace_is_refused(make: Make, tmp_path: Path) -> No
     twice = write_map(tmp_path, "twice")
     text = twice.read_text(encoding="utf-8")
     twice.write_text(text.replace('name = "oslo"', 'name = "turin"'), encoding="utf-8")
-    refused(geo(twice, "init"), CONFIG, "is empty or twice")
+    refused(geo(twice, "init"), CONFIG, "is empty or used twice")
     one_place = write_map(tmp_path, "place", oslo=f"dir://{tmp_path}/lisbon")
-    refused(geo(one_place, "init"), CONFIG, "one loss takes both")
+    refused(geo(one_place, "init"), CONFIG, "one failure would lose both")
     wrong = write_map(tmp_path, "wrong", oslo="ftp://oslo/rows")
     refused(geo(wrong, "init"), CONFIG, "oslo")
 
     sites = write_map(tmp_path)
-    told(geo(sites, "init"))
+    json_of(geo(sites, "init"))
     refused(geo(sites, "status", "--near", "porto"), CONFIG, "porto")
     foreign = write_map(tmp_path, "foreign")
     refused(geo(foreign, "init"), CONFIG, "has rows")
-    refused(geo(foreign, "status"), CONFIG, "two namespaces cannot be in one place")
+    refused(geo(foreign, "status"), CONFIG, "two namespaces cannot share a place")
     server = make(tmp_path / "archive", config(foreign))
     server.launch()
     assert server.process is not None and server.process.wait(timeout=120) == CONFIG
     assert "two namespaces" in server.tail()
-    assert told(geo(sites, "status"))["is_well"]
+    assert json_of(geo(sites, "status"))["is_well"]
 
 
-def test_the_doctor_finds_that_a_store_lies() -> None:
+def test_doctor_detects_a_store_that_lies() -> None:
     """Have a store take conditions and not obey them."""
     with lying_store() as (endpoint, _):
         place = f"s3://bucket/rows?endpoint={endpoint}&region={REGION}"
@@ -282,7 +280,7 @@ def test_the_doctor_finds_that_a_store_lies() -> None:
         assert "is refused" in done.stderr
 
 
-def test_no_namespace_is_begun_on_a_store_that_lies(tmp_path: Path) -> None:
+def test_init_refuses_a_store_that_lies(tmp_path: Path) -> None:
     """Have one of three sites at such a store."""
     with lying_store() as (endpoint, held):
         place = f"s3://bucket/rows?endpoint={endpoint}&region={REGION}"
@@ -292,15 +290,13 @@ def test_no_namespace_is_begun_on_a_store_that_lies(tmp_path: Path) -> None:
         assert not (tmp_path / "lisbon").exists(), "no site was begun"
 
 
-def test_a_site_may_be_a_bucket_and_a_namespace_has_several_archives(
-    make: Make, tmp_path: Path
-) -> None:
+def test_site_in_a_bucket_and_several_archives_per_namespace(make: Make, tmp_path: Path) -> None:
     """Have a site on an S3 server, and two archives with folders of their own."""
     store = make(tmp_path / "store").start()
     store.s3().create_bucket(Bucket="lisbon")
     place = f"s3://lisbon/below?endpoint={store.endpoint}&region={REGION}"
     sites = write_map(tmp_path, lisbon=place)
-    told(geo(sites, "init"))
+    json_of(geo(sites, "init"))
     (tmp_path / "elsewhere").mkdir()
     there = tmp_path / "elsewhere" / "records.toml"
     shutil.copy(sites, there)
@@ -311,7 +307,7 @@ def test_a_site_may_be_a_bucket_and_a_namespace_has_several_archives(
         put(server, SIZES)
     for server in (one, two):
         all_there(server, SIZES)
-    assert told(geo(sites, "verify"))["objects"] == 2 * (2 * len(SIZES) + 1)
+    assert json_of(geo(sites, "verify"))["objects"] == 2 * (2 * len(SIZES) + 1)
     listed = store.s3().list_objects_v2(Bucket="lisbon", Prefix="below/blobs/")
     assert listed["KeyCount"] > 0
 
@@ -325,10 +321,10 @@ def test_a_site_may_be_a_bucket_and_a_namespace_has_several_archives(
     all_there(one, SIZES)
 
 
-def test_an_acknowledged_put_outlives_its_machine_and_a_site(make: Make, tmp_path: Path) -> None:
+def test_acknowledged_put_survives_its_machine_and_a_site(make: Make, tmp_path: Path) -> None:
     """Put, and lose the machine and a site at once: a copy of the keys and two sites are left."""
     sites = write_map(tmp_path)
-    told(geo(sites, "init"))
+    json_of(geo(sites, "init"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     tables = [str(tmp_path / "one" / "table"), str(elsewhere / "table")]

@@ -43,7 +43,7 @@ class Nodes:
     """Nodes of three sites, and the map that names them."""
 
     def __init__(self, folder: Path, openssl: str) -> None:
-        """Make an authority, a certificate for each node, and one for who asks them."""
+        """Make an authority, a certificate for each node, and one for their clients."""
         self.folder, self.openssl = folder, openssl
         self.ports = {site: free_port() for site in SITES}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -74,9 +74,9 @@ class Nodes:
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
             "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
         )  # fmt: skip
-        says = [f"subjectAltName=DNS:{dns}", "basicConstraints=CA:FALSE"]
-        says.append(f"extendedKeyUsage={usage}")
-        (self.folder / f"{name}.ext").write_text("\n".join(says) + "\n", encoding="utf-8")
+        extensions = [f"subjectAltName=DNS:{dns}", "basicConstraints=CA:FALSE"]
+        extensions.append(f"extendedKeyUsage={usage}")
+        (self.folder / f"{name}.ext").write_text("\n".join(extensions) + "\n", encoding="utf-8")
         self.make(
             "x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem",
             "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", "10",
@@ -110,10 +110,10 @@ class Nodes:
         with path.open("wb") as out, (self.folder / f"{site}.log").open("ab") as log:
             command = self.command(site, "--json")
             self.processes[site] = subprocess.Popen(command, stdout=out, stderr=log)
-        told = json.loads(wait_until(f"the node of {site} listens", path.read_text))
-        assert told["listening"] == f"127.0.0.1:{self.ports[site]}", told
-        assert told["names"] == [f"{site}.records"], told
-        assert told["table"] == told["blobs"] == f"dir://{self.folder}/{site}", told
+        serving = json.loads(wait_until(f"the node of {site} listens", path.read_text))
+        assert serving["listening"] == f"127.0.0.1:{self.ports[site]}", serving
+        assert serving["names"] == [f"{site}.records"], serving
+        assert serving["table"] == serving["blobs"] == f"dir://{self.folder}/{site}", serving
 
     def kill(self, site: str) -> None:
         """End it as a power cut would."""
@@ -156,7 +156,7 @@ def server(tmp_path: Path, nodes: Nodes) -> Iterator[Server]:
     made.kill()
 
 
-def told(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
+def json_of(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
     """Return the last object that a command printed; it ends with `code`."""
     assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
     return json.loads(done.stdout.splitlines()[-1])
@@ -180,18 +180,18 @@ def all_there(server: Server, names: dict[str, int]) -> None:
         assert read(server.s3(), BUCKET, name) == body(name), name
 
 
-def test_objects_go_on_while_a_node_is_killed(nodes: Nodes, server: Server) -> None:
+def test_objects_stay_available_while_a_node_is_killed(nodes: Nodes, server: Server) -> None:
     """Begin over nodes, put, kill a node, put and get, have it back, and lose another."""
     missing = nodes.geo("doctor")
     assert missing.returncode == UNAVAILABLE, f"{missing.stdout}{missing.stderr}"
     assert "begin the namespace" in missing.stdout, missing.stdout
     assert not (nodes.folder / "oslo").exists(), "the doctor makes no site"
-    assert told(nodes.geo("init")) == {"name": "records", "epoch": 1, "sites": 3}
+    assert json_of(nodes.geo("init")) == {"name": "records", "epoch": 1, "sites": 3}
     reports = [json.loads(line) for line in nodes.geo("doctor").stdout.splitlines()]
     assert len(reports) == 2 * len(SITES)
     for report in reports:
         assert {check["outcome"] for check in report["checks"]} == {"passed"}, report
-    assert told(nodes.geo("status"))["is_well"]
+    assert json_of(nodes.geo("status"))["is_well"]
 
     server.start()
     server.s3().create_bucket(Bucket=BUCKET)
@@ -201,16 +201,16 @@ def test_objects_go_on_while_a_node_is_killed(nodes: Nodes, server: Server) -> N
     all_there(server, SIZES)
     put(server, LATER)
     all_there(server, SIZES | LATER)
-    seen = told(nodes.geo("status"))
+    seen = json_of(nodes.geo("status"))
     assert seen["is_open"] and not seen["is_well"], seen
     assert "127.0.0.1" in seen["sites"][1]["table"]["trouble"], seen
 
     # It keeps nothing: the same again serves what is in the stores.
     nodes.serve("oslo")
-    wait_until("all sites answer", lambda: told(nodes.geo("status"))["is_well"])
-    healed = told(nodes.geo("heal"))
+    wait_until("all sites answer", lambda: json_of(nodes.geo("status"))["is_well"])
+    healed = json_of(nodes.geo("heal"))
     assert (healed["missing"], healed["problems"]) == (0, []), healed
-    verified = told(nodes.geo("verify"))
+    verified = json_of(nodes.geo("verify"))
     assert (verified["damaged"], verified["problems"]) == ([], []), verified
 
     nodes.kill("turin")
@@ -218,13 +218,13 @@ def test_objects_go_on_while_a_node_is_killed(nodes: Nodes, server: Server) -> N
     server.restart()
     all_there(server, SIZES | LATER)
     nodes.serve("turin")
-    assert nodes.stop("lisbon") == 0, "told to stop, it ends well"
+    assert nodes.stop("lisbon") == 0, "a stopped node exits with 0"
     all_there(server, SIZES | LATER)
 
 
-def test_who_is_not_believed_is_told_why(nodes: Nodes) -> None:
+def test_rejected_client_learns_the_reason(nodes: Nodes) -> None:
     """Ask with certificates of others, ask another site, and begin nodes that cannot be."""
-    told(nodes.geo("init"))
+    json_of(nodes.geo("init"))
     doctor = [str(binary()), "geo", "doctor"]
     one = run([*doctor, nodes.place("oslo")], 300, KEYS)
     assert one.returncode == 0, f"{one.stdout}{one.stderr}"
@@ -232,8 +232,8 @@ def test_who_is_not_believed_is_told_why(nodes: Nodes) -> None:
     nodes.authority("other")
     nodes.issue("stranger", "archive", "clientAuth", authority="other")
     for place, words in [
-        (nodes.place("oslo", client="stranger"), "refuses the certificate"),
-        (nodes.place("oslo", name="lisbon.records"), 'is another than "lisbon.records"'),
+        (nodes.place("oslo", client="stranger"), "rejects our certificate"),
+        (nodes.place("oslo", name="lisbon.records"), 'is not "lisbon.records"'),
         (nodes.place("oslo", client="none"), "none.pem"),
     ]:
         done = run([*doctor, place], 300, KEYS)

@@ -1,6 +1,6 @@
 """Clients of an archive over sites at work on the same objects while sites go and come back.
 
-What they were told is held against an order (`linear`); how long anything takes decides nothing.
+Their responses are checked for linearizability (`linear`); timing does not matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from harness import Server, seed, wait_until
 from linear import Call, NoOrderError, Recorder, check
-from test_geo import BUCKET, TIMES, config, geo, told, wait_moved, write_map
+from test_geo import BUCKET, TIMES, config, geo, json_of, wait_moved, write_map
 
 CLIENTS = 4
 # Few, so that clients meet; of each kind: in rows, and in fragments.
@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     text = text.replace(TIMES, 'round = "500ms"\npatience = "2s"\nlease = "9s"\n')
     sites = tmp_path / "records.toml"
     sites.write_text(text, encoding="utf-8")
-    told(geo(sites, "init"))
+    json_of(geo(sites, "init"))
     made: dict[str, Any] = config(sites) | {"storage": {"acknowledged_at": "geo"}}
     server = Server(tmp_path / "archive", made)
     yield server.start()
@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 class Clients:
-    """Threads that put, get and delete a few objects until they are told to stop."""
+    """Threads that put, get and delete a few objects until they are stopped."""
 
     def __init__(self, recorder: Recorder) -> None:
         """Start them."""
@@ -54,7 +54,7 @@ class Clients:
             thread.start()
 
     def work(self, client: int) -> None:
-        """Do what chance says."""
+        """Make a random call."""
         draw = random.Random(f"{seed()} {client}")
         try:
             while not self.stopping.is_set():
@@ -110,8 +110,8 @@ def bring_back(away: Path, site: Path) -> None:
     wait_until(f"{site} is back", is_back)
 
 
-def test_what_clients_are_told_has_an_order(server: Server, tmp_path: Path) -> None:
-    """Take one site away, then two, kill the server, and look for an order of all calls."""
+def test_responses_are_linearizable(server: Server, tmp_path: Path) -> None:
+    """Take one site away, then two, kill the server, and check that all calls are linearizable."""
     server.s3().create_bucket(Bucket=BUCKET)
     recorder = Recorder(server.s3, BUCKET)
     clients = Clients(recorder)
@@ -139,9 +139,9 @@ def test_what_clients_are_told_has_an_order(server: Server, tmp_path: Path) -> N
         recorder.get(key)
     calls = recorder.calls
     assert check(calls) > CLIENTS * CALLS
-    assert any(not call.is_known for call in calls), "nothing was in doubt"
+    assert any(not call.is_known for call in calls), "every outcome was known"
     refuses_what_is_not_so(calls)
-    assert told(geo(tmp_path / "records.toml", "heal"))["unsure"] == 0
+    assert json_of(geo(tmp_path / "records.toml", "heal"))["unsure"] == 0
 
 
 def refuses_what_is_not_so(calls: list[Call]) -> None:

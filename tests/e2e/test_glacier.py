@@ -109,7 +109,7 @@ def test_ranges_of_a_restored_copy(s3: Any, archived: str) -> None:
     assert answer[0] == 304
 
 
-def test_restore_of_what_is_not_archived(s3: Any, archived: str) -> None:
+def test_restore_of_an_object_that_is_not_archived(s3: Any, archived: str) -> None:
     """STANDARD is 403 InvalidObjectState; a missing key is 404 NoSuchKey."""
     assert refused(lambda: restore(s3, archived, "warm")) == (403, "InvalidObjectState")
     assert refused(lambda: restore(s3, archived, "absent")) == (404, "NoSuchKey")
@@ -117,7 +117,7 @@ def test_restore_of_what_is_not_archived(s3: Any, archived: str) -> None:
     assert missing == (404, "NoSuchBucket")
 
 
-def test_days_must_be_given_and_sensible(s3: Any, archived: str) -> None:
+def test_days_are_required_and_bounded(s3: Any, archived: str) -> None:
     """Days are at least 1, and required."""
     tier = {"GlacierJobParameters": {"Tier": "Bulk"}}
     for days in ({"Days": 0}, {"Days": -1}, {}):

@@ -1,8 +1,8 @@
 """Kills within what mends: `recover`, of the archive, a rack and tomes, and what mends losses.
 
-Something is lost whose loss costs no object: a catalog, an index, what a tome keeps awake, a whole
-tome, a site. The command that mends it is killed several times in a row, at random moments and at
-its fail points, and must have been at work at one kill at least. Then it runs to its end, the
+Something is lost whose loss costs no object: a catalog, an index, a metadata store of a tome, a
+whole tome, a site. The command that repairs it is killed several times in a row, at random moments
+and at its fail points, and must have been at work at one kill at least. Then it completes, the
 archive is started, and everything must be as it was acknowledged: objects that were replaced are
 the last, those that were deleted are gone, every byte is read; and more is put and read.
 
@@ -45,8 +45,8 @@ KILLED = -9
 # A tome that is not lost is not surveyed.
 USAGE = 2
 OBJECTS = 60
-# What a seat of a lost tome passes on its way, in this order.
-SEAT_POINTS = ["tomes-moves-planned", "tomes-adopted", "tomes-names-moved", "tomes-seat-kept"]
+# Fail points that the move of a member slot passes, in this order.
+SLOT_MOVE_POINTS = ["tomes-moves-planned", "tomes-adopted", "tomes-names-moved", "tomes-seat-kept"]
 TOMES = 5
 EACH = {
     "profile": "demo",
@@ -249,7 +249,7 @@ def copied(folder: Path) -> Callable[[], None]:
 
 
 def lose_tome(folder: Path, tome: int) -> None:
-    """Remove the disk of a tome and what it kept awake."""
+    """Remove the disk of a tome and its metadata store."""
     shutil.rmtree(folder / "disks" / str(tome))
     shutil.rmtree(folder / f"tome-{tome:04}")
 
@@ -309,13 +309,13 @@ def test_tomes_recover_is_killed(make: Callable[..., Archive]) -> None:
     archive.check()
 
 
-def test_survey_is_killed(make: Callable[..., Archive]) -> None:
-    """Lose what a tome keeps awake, and not its disk."""
+def test_inventory_is_killed(make: Callable[..., Archive]) -> None:
+    """Lose the metadata store of a tome, but not its disk."""
     archive = make({"GLACIER_IR": "tomes"})
-    awake = archive.server.data / "tomes" / "tome-0001" / "awake"
+    store = archive.server.data / "tomes" / "tome-0001" / "awake"
 
     def lose() -> None:
-        shutil.rmtree(awake)
+        shutil.rmtree(store)
 
     survey = Command(archive, ["tomes", "survey", "1", *archive.place()], lose, ends=(0, USAGE))
     lose()
@@ -342,7 +342,7 @@ def test_rebuild_is_killed(make: Callable[..., Archive]) -> None:
     lose()
     rebuild.finish()
     lose()
-    rebuild.kill_over_and_over({point: [0] for point in SEAT_POINTS})
+    rebuild.kill_over_and_over({point: [0] for point in SLOT_MOVE_POINTS})
     rebuild.finish()
     archive.check()
     archive.check_without_each(1)
@@ -354,7 +354,7 @@ def test_a_server_that_rebuilds_is_killed(make: Callable[..., Archive]) -> None:
     server, folder = archive.server, archive.server.data / "tomes"
     lose_tome(folder, 1)
     rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lambda: None)
-    for point in SEAT_POINTS:
+    for point in SLOT_MOVE_POINTS:
         server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
         server.launch()
         assert server.process is not None

@@ -94,7 +94,7 @@ def lost(history: list[Call]) -> Iterator[list[Call]]:
                 yield swap(history, at, None)
 
 
-def of_nobody(history: list[Call]) -> Iterator[list[Call]]:
+def never_put(history: list[Call]) -> Iterator[list[Call]]:
     """Read what nobody put."""
     for at, _ in reads(history):
         yield swap(history, at, "nobody's")
@@ -120,7 +120,7 @@ def twice(history: list[Call]) -> Iterator[list[Call]]:
                 yield [*history[:at], replace(create, was_met=True), *history[at + 1 :]]
 
 
-def test_what_is_right_passes() -> None:
+def test_linearizable_histories_pass() -> None:
     """Find an order of histories that have one."""
     for run in range(RUNS):
         history = right(run)
@@ -128,8 +128,10 @@ def test_what_is_right_passes() -> None:
         assert any(not call.is_known for call in history)
 
 
-@pytest.mark.parametrize("fault", [stale, resurrected, lost, of_nobody, early, twice])
-def test_what_is_wrong_is_refused(fault: Callable[[list[Call]], Iterator[list[Call]]]) -> None:
+@pytest.mark.parametrize("fault", [stale, resurrected, lost, never_put, early, twice])
+def test_non_linearizable_histories_are_rejected(
+    fault: Callable[[list[Call]], Iterator[list[Call]]],
+) -> None:
     """Plant one fault in a right history, in several places."""
     count = 0
     for run in range(RUNS):
@@ -141,7 +143,7 @@ def test_what_is_wrong_is_refused(fault: Callable[[list[Call]], Iterator[list[Ca
     assert count > RUNS / 4, "it was planted too rarely to show anything"
 
 
-def test_what_nobody_knows_may_be_late_or_never() -> None:
+def test_unknown_outcomes_may_apply_late_or_never() -> None:
     """Take a call without an answer for done, for not done, and for done late, but not for both."""
     put = Call("a", "put", "1", 0, 1)
     maybe = Call("a", "put", "2", 2, UNKNOWN)

@@ -47,10 +47,10 @@ class Case:
 # Single files are in test_damage_table.py.
 CASES = [
     Case("catalog/ and catalog.mark"),
-    Case("platters/", ("staged0", "staged1"), "platters of the catalog are not there"),
+    Case("platters/", ("staged0", "staged1"), "platters of the catalog are missing"),
     Case("restored/"),
-    Case("staging/", ("staged2",), "a segment is lost that objects lie in"),
-    Case("online/", ("online1",), "a segment is lost that objects lie in"),
+    Case("staging/", ("staged2",), "a segment that holds objects is lost"),
+    Case("online/", ("online1",), "a segment that holds objects is lost"),
 ]
 
 
@@ -134,7 +134,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.files.replace(" ", "-"))
-def test_of_the_archive(server: Server, example: Example, case: Case) -> None:
+def test_older_copies_of_the_archive(server: Server, example: Example, case: Case) -> None:
     """Nothing that was acknowledged is lost, and nothing that was deleted is back."""
     server.config = CONFIG
     files = case.files.split(" and ")
@@ -191,7 +191,7 @@ def read_all(server: Server, *names: str) -> None:
 @pytest.mark.parametrize(
     ("older", "how"), [("rack/index", "stopped"), ("rack/index and rack/ledger", "killed")]
 )
-def test_of_a_rack(server: Server, older: str, how: str) -> None:
+def test_older_copies_of_a_rack(server: Server, older: str, how: str) -> None:
     """The index is named, and `rack recover`, as it stands in the message, makes it whole."""
     rack = {"shape": "laptop", "idle": "1s", "make": True, "moves": {"calm_age": "0s"}}
     server.config = {"profile": "demo", "rack": rack}
@@ -223,7 +223,7 @@ def test_of_a_rack(server: Server, older: str, how: str) -> None:
 
 
 @pytest.mark.parametrize(("older", "how"), [("table", "killed"), ("blobs", "stopped")])
-def test_of_a_site(server: Server, older: str, how: str) -> None:
+def test_older_copies_of_a_site(server: Server, older: str, how: str) -> None:
     """A table does not vote before another place is behind its site; blobs are healed."""
     folder = server.folder
     text = f'name = "records"\ndata = 2\nparity = 1\n{TIMES}'
@@ -261,7 +261,7 @@ def test_of_a_site(server: Server, older: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_of_a_directory(server: Server, how: str) -> None:
+def test_older_copies_of_a_directory(server: Server, how: str) -> None:
     """What is lost is named by the command of the message; the newer copy has it."""
     tier, kept, newer = (server.folder / name for name in ("tier", "kept", "newer"))
     server.config = {

@@ -19,7 +19,7 @@ OLDER = sorted(FIXTURES.glob("data-*.tar.xz"))
 Served = tuple[Server, dict[str, Any]]
 
 
-def test_there_are_fixtures() -> None:
+def test_fixtures_exist() -> None:
     """Without any the tests below would all pass."""
     names = {path.name for path in OLDER}
     assert names >= {"data-0.1.tar.xz", "data-0.1-planned.tar.xz"}
@@ -54,29 +54,29 @@ def check_bytes(s3: Any, held: dict[str, Any]) -> None:
 
 def check_upload(s3: Any, held: dict[str, Any]) -> None:
     """The upload goes on where it was: its part is there, and it can be completed."""
-    told = held["upload"]
+    saved = held["upload"]
     (upload,) = s3.list_multipart_uploads(Bucket=BUCKET)["Uploads"]
-    assert (upload["Key"], upload["UploadId"]) == ("upload", told["UploadId"])
-    target = {"Bucket": BUCKET, "Key": "upload", "UploadId": told["UploadId"]}
+    assert (upload["Key"], upload["UploadId"]) == ("upload", saved["UploadId"])
+    target = {"Bucket": BUCKET, "Key": "upload", "UploadId": saved["UploadId"]}
     (part,) = s3.list_parts(**target)["Parts"]
     named = {name: part[name] for name in ("PartNumber", "ETag", "ChecksumSHA256")}
-    assert named == {"PartNumber": 3, **{name: told[name] for name in ("ETag", "ChecksumSHA256")}}
+    assert named == {"PartNumber": 3, **{name: saved[name] for name in ("ETag", "ChecksumSHA256")}}
     s3.complete_multipart_upload(**target, MultipartUpload={"Parts": [named]})
     restore(s3, BUCKET, "upload")
     wait_until("the upload is restored", lambda: is_restored(s3, BUCKET, "upload"))
-    assert digest_of(s3, "upload") == told["sha256"]
+    assert digest_of(s3, "upload") == saved["sha256"]
     head = s3.head_object(Bucket=BUCKET, Key="upload")
     assert head["Metadata"] == held["metadata"]
     s3.delete_object(Bucket=BUCKET, Key="upload")
 
 
-def in_doubt(server: Server) -> list[str]:
-    """The names of what is in doubt."""
+def unconfirmed(server: Server) -> list[str]:
+    """Return the keys of unconfirmed objects."""
     return [row["key"] for row in server.status()["objects_in_doubt"]]
 
 
-def test_it_is_served(older: Served) -> None:
-    """Listing, bytes, copies, uploads and doubts are as they were left; what waited goes on."""
+def test_older_data_is_served(older: Served) -> None:
+    """Everything stored is unchanged, including unconfirmed objects; pending work continues."""
     server, held = older
     server.start()
     s3 = server.s3()
@@ -86,7 +86,7 @@ def test_it_is_served(older: Served) -> None:
     assert digest_of(s3, held["restored"]) == held["sha256"][held["restored"]]
     queued = held["queued"]
     wait_until(f"{queued} comes", lambda: is_restored(s3, BUCKET, queued))
-    assert in_doubt(server) == held["in_doubt"]
+    assert unconfirmed(server) == held["in_doubt"]
     check_upload(s3, held)
     server.seal()
     status = server.status()
@@ -94,15 +94,15 @@ def test_it_is_served(older: Served) -> None:
     assert {row["state"] for row in status["sets"]} == {"released"}
     restore_all(s3, held)
     check_bytes(s3, held)
-    # Deleting ends the copy, the doubt and the key, whichever version wrote their rows.
+    # Deleting ends the copy, the unconfirmed state and the key, whichever version wrote their rows.
     for key in (held["restored"], *held["in_doubt"]):
         s3.delete_object(Bucket=BUCKET, Key=key)
     server.restart()
-    assert in_doubt(server) == []
+    assert unconfirmed(server) == []
     assert refused(lambda: read(s3, BUCKET, held["restored"]))[0] == 404
 
 
-def test_its_catalog_is_recovered(older: Served) -> None:
+def test_catalog_of_older_data_is_recovered(older: Served) -> None:
     """Platters, logs and keys of before give the same objects, with those of today beside them."""
     server, held = older
     server.start()
@@ -115,7 +115,7 @@ def test_its_catalog_is_recovered(older: Served) -> None:
     server.start()
     today = [row for row in listing(s3) if row["Key"] == "today"]
     assert [row for row in listing(s3) if row not in today] == held["objects"]
-    assert in_doubt(server) == held["in_doubt"]
+    assert unconfirmed(server) == held["in_doubt"]
     check_upload(s3, held)
     restore(s3, BUCKET, "today")
     wait_until("what is of today is restored", lambda: is_restored(s3, BUCKET, "today"))
@@ -124,7 +124,7 @@ def test_its_catalog_is_recovered(older: Served) -> None:
     check_bytes(s3, held)
 
 
-def test_a_recovery_of_what_the_kill_left(older: Served) -> None:
+def test_older_data_is_recovered_after_a_kill(older: Served) -> None:
     """Without a start between, the deletion that was not acknowledged is all that may differ."""
     server, held = older
     shutil.rmtree(server.data / "catalog")
@@ -138,17 +138,17 @@ def test_a_recovery_of_what_the_kill_left(older: Served) -> None:
     check_bytes(s3, held)
 
 
-def test_its_platters_say_what_they_are(older: Served) -> None:
+def test_older_platters_are_self_describing(older: Served) -> None:
     """`inspect` reads each platter whole, without catalog or keys, and finds no name on it."""
     server, _ = older
     entries = 0
     for path in sorted(server.platters.glob("*.glass")):
         done = server.run("inspect", "--json", "--map", str(path))
         assert done.returncode == 0, done.stderr
-        told = [json.loads(line) for line in done.stdout.splitlines()]
-        (header,) = (row for row in told if row["type"] == "header")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        (header,) = (row for row in rows if row["type"] == "header")
         assert header["header"]["platter"] == path.stem
-        entries += sum(row["type"] == "body" for row in told)
+        entries += sum(row["type"] == "body" for row in rows)
         content = path.read_bytes()
         for name in (BUCKET, "glass/", "staged/", "Silica", "x-test"):
             assert name.encode() not in content, f"{path.name} has {name!r} in the clear"

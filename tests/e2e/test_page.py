@@ -1,4 +1,4 @@
-"""The page at /-/ in a real browser: what it shows to anybody, to who has the keys, and keeps."""
+"""The page at /-/ in a real browser: what it shows without and with keys, and what it stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import browser as browsers
 import pytest
 from browser import Browser
 from harness import ACCESS_KEY, SECRET_KEY, Server, wait_until
-from test_tomes import told
+from test_tomes import run_json
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +28,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def open_page(browser: Browser, server: Server) -> None:
-    """Open the page and wait until it says how the server is."""
+    """Open the page and wait until it shows the health of the server."""
     # The page of a test before this one may still ask its own server, which has ended.
     browser.go("about:blank")
     browser.complaints.clear()
     browser.go(f"{server.endpoint}/-/")
     said = ("Ready", "Degraded")
-    wait_until("the page says how it is", lambda: browser.text("#health").startswith(said))
+    wait_until("the page shows its health", lambda: browser.text("#health").startswith(said))
 
 
 def give_keys(browser: Browser, secret: str) -> None:
-    """Do what a person does who has keys."""
+    """Enter the keys as a user does."""
     browser.type("#access", ACCESS_KEY)
     browser.type("#secret", secret)
     browser.press("#keys button")
@@ -50,7 +50,7 @@ def figures(browser: Browser) -> dict[str, str]:
     return dict(row.split("\t", 1) for row in rows if "\t" in row)
 
 
-def test_anybody_sees_health_and_how_to_connect(browser: Browser, server: Server) -> None:
+def test_page_shows_health_and_endpoint_without_keys(browser: Browser, server: Server) -> None:
     """Without keys: no more than anybody may know, and nothing that the browser refuses."""
     open_page(browser, server)
     assert browser.text("#health") == "Ready: requests are served."
@@ -62,7 +62,7 @@ def test_anybody_sees_health_and_how_to_connect(browser: Browser, server: Server
     assert browser.complaints == []
 
 
-def test_who_has_the_keys_sees_the_rack(browser: Browser, tmp_path: Path) -> None:
+def test_page_shows_the_rack_with_keys(browser: Browser, tmp_path: Path) -> None:
     """A line for each group, and that its disks are simulated."""
     server = Server(tmp_path, {"profile": "demo", "rack": {"shape": "shelf", "make": True}})
     try:
@@ -71,7 +71,7 @@ def test_who_has_the_keys_sees_the_rack(browser: Browser, tmp_path: Path) -> Non
         give_keys(browser, SECRET_KEY)
         wait_until("the rack is shown", lambda: "Group 0:" in browser.text("#groups"))
         assert browser.text("#rack-what").startswith("Simulated disks, directories")
-        assert "woken" in browser.text("#groups")
+        assert "spin-ups" in browser.text("#groups")
         assert browser.complaints == []
         browser.press("#forget")
         assert browser.text("#groups") == ""
@@ -86,13 +86,13 @@ def signs(browser: Browser) -> dict[str, str]:
     return dict(browser.ask(each))
 
 
-def told_of_tomes(browser: Browser) -> dict[str, str]:
+def tome_facts(browser: Browser) -> dict[str, str]:
     """Read the figures of the tomes."""
     rows = browser.text("#tomes-figures").splitlines()
     return dict(row.split("\t", 1) for row in rows if "\t" in row)
 
 
-def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path: Path) -> None:
+def test_page_shows_spinning_tomes_with_keys(browser: Browser, tmp_path: Path) -> None:
     """A sign for each, which changes as its disk does; what happened in words; a loss with why."""
     tomes = {"count": 5, "make": True, "time_scale": 0.05, "idle": "2s"}
     config = {"profile": "demo", "tomes": tomes}
@@ -103,8 +103,8 @@ def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path
         open_page(browser, server)
         give_keys(browser, SECRET_KEY)
         wait_until("the tomes are shown", lambda: len(signs(browser)) == 5)
-        assert "asleep" in signs(browser).values(), "the archive marks its tier, which wakes one"
-        assert browser.text("#tomes-health").startswith("Well. Disks are simulated")
+        assert "spun down" in signs(browser).values(), "marking the tier spins up one tome"
+        assert browser.text("#tomes-health").startswith("Healthy. Disks are simulated")
         s3.put_object(Bucket="vault", Key="one", Body=b"1" * 300_000, StorageClass="GLACIER_IR")
         turned: set[str] = set()
 
@@ -113,12 +113,12 @@ def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path
             return "is protected" in browser.text("#tomes-latest")
 
         wait_until("what happens is shown until all is protected", is_protected, 300)
-        assert {"active", "asleep"} <= turned, turned
-        assert "is woken: something is written" in browser.text("#tomes-latest")
-        assert told_of_tomes(browser)["Tokens"].startswith("0: tome "), "its disk turns for a while"
+        assert {"active", "spun down"} <= turned, turned
+        assert "spins up for a write" in browser.text("#tomes-latest")
+        assert tome_facts(browser)["Tokens"].startswith("0: tome "), "its disk turns for a while"
         # The body, its entry, and the mark of the tier.
-        counted = f"{told(server, 'status')['objects']}, "
-        wait_until("all are counted", lambda: told_of_tomes(browser)["Objects"].startswith(counted))
+        counted = f"{run_json(server, 'status')['objects']}, "
+        wait_until("all are counted", lambda: tome_facts(browser)["Objects"].startswith(counted))
         browser.picture(tmp_path / "tomes.png")
         assert (tmp_path / "tomes.png").stat().st_size > 10_000, "the picture is blank"
         assert browser.complaints == []
@@ -129,8 +129,8 @@ def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path
         server.start()
         open_page(browser, server)
         give_keys(browser, SECRET_KEY)
-        wait_until("the loss is shown", lambda: signs(browser).get("3") == "given up")
-        assert browser.text("#tomes-health").startswith("Not well.")
+        wait_until("the loss is shown", lambda: signs(browser).get("3") == "failed")
+        assert browser.text("#tomes-health").startswith("Unhealthy.")
         assert browser.text("#tomes-reasons").startswith("tome 3: "), browser.text("#tomes-reasons")
         browser.press("#forget")
         assert signs(browser) == {}
@@ -140,7 +140,7 @@ def test_who_has_the_keys_sees_the_tomes_as_they_turn(browser: Browser, tmp_path
         server.kill()
 
 
-def test_who_has_the_keys_sees_the_archive(
+def test_page_shows_the_archive_with_keys(
     browser: Browser, server: Server, s3: Any, bucket: str, tmp_path: Path
 ) -> None:
     """The figures are the archive's, and nothing of the keys stays anywhere."""
@@ -157,7 +157,7 @@ def test_who_has_the_keys_sees_the_archive(
     assert shown["Staged for glass"] == "2.0 KiB", shown
     assert shown["Platters stored"] == str(status["platters"]), shown
     assert shown["Archive"] == status["archive"], shown
-    assert browser.text("#troubles") == "none"
+    assert browser.text("#failures") == "none"
     assert not browser.ask("document.querySelector('#keys').checkVisibility()")
     assert browser.ask("document.querySelector('#secret').value") == ""
     kept = "document.cookie + localStorage.length + sessionStorage.length + location.href"
@@ -171,21 +171,19 @@ def test_who_has_the_keys_sees_the_archive(
     assert browser.ask("document.querySelector('#figures').childElementCount") == 0
 
 
-def test_wrong_keys_are_told_and_forgotten(browser: Browser, server: Server) -> None:
+def test_page_reports_and_forgets_wrong_keys(browser: Browser, server: Server) -> None:
     """A typing mistake is answered with words, and not tried again and again."""
     open_page(browser, server)
     give_keys(browser, "another-secret")
-    wait_until("the page says why", lambda: browser.text("#told"))
-    assert browser.text("#told").startswith("Not shown: the signature is not"), browser.text(
-        "#told"
+    wait_until("the page shows the reason", lambda: browser.text("#message"))
+    assert browser.text("#message").startswith("Not shown: the signature does not"), browser.text(
+        "#message"
     )
     assert browser.ask("document.querySelector('#keys').checkVisibility()")
     assert figures(browser) == {}
 
 
-def test_a_document_among_the_objects_runs_no_script(
-    browser: Browser, server: Server, s3: Any, bucket: str
-) -> None:
+def test_html_object_runs_no_script(browser: Browser, server: Server, s3: Any, bucket: str) -> None:
     """A link to an object has the page's origin; what it shows must not act for the page."""
     script = "<p id=told>shown</p><script>document.getElementById('told').innerText='ran'</script>"
     s3.put_object(Bucket=bucket, Key="evil.html", Body=script.encode(), ContentType="text/html")

@@ -266,8 +266,8 @@ class TierOracle(Oracle):
             ("geo verify", server.geo("verify")),
         ]:
             with self._noting(what):
-                told = json.loads(done.stdout.splitlines()[-1])
-                is_well = not told["problems"] and not told.get("damaged")
+                report = json.loads(done.stdout.splitlines()[-1])
+                is_well = not report["problems"] and not report.get("damaged")
                 assert done.returncode == 0 and is_well, f"{done.stdout}{done.stderr}"
 
 

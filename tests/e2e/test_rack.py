@@ -1,6 +1,6 @@
 """A rack of cold disks behind the archive: directories whose disks are simulated.
 
-They take no time here, so nothing waits for a motor; which of them is woken, and why, is told.
+They take no time here, so nothing waits for a motor. The ledger shows which spins up, and why.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProce
     return server.run("rack", verb, *arguments, *place)
 
 
-def told(server: Server, verb: str, *arguments: str) -> Any:
+def run_json(server: Server, verb: str, *arguments: str) -> Any:
     """Return the last object that `fulgurite rack --json` prints. It must succeed."""
     done = ask(server, verb, *arguments, "--json")
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
@@ -64,7 +64,7 @@ def told(server: Server, verb: str, *arguments: str) -> Any:
 
 def begin(server: Server) -> Any:
     """Make the rack, start, and have a bucket."""
-    assert told(server, "init")["disks"] == 48
+    assert run_json(server, "init")["disks"] == 48
     s3 = server.start().s3()
     s3.create_bucket(Bucket=BUCKET)
     return s3
@@ -98,8 +98,8 @@ def stacks(server: Server) -> dict[int, int]:
     return {place: count for place, count in counts.items() if count}
 
 
-def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> None:
-    """Put, move, look without waking, restore, read; served and not."""
+def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path: Path) -> None:
+    """Put, move, query status without spin-ups, restore, read; served and not."""
     server = make(tmp_path)
     s3 = begin(server)
     put_all(server, s3)
@@ -109,10 +109,10 @@ def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> 
     assert (located["residence"], located["tier"]) == ("tier", "rack")
 
     def asleep() -> bool:
-        return all(group["state"] == "asleep" for group in told(server, "status")["groups"])
+        return all(group["state"] == "asleep" for group in run_json(server, "status")["groups"])
 
     wait_until("all groups are asleep", asleep)
-    before = told(server, "status")
+    before = run_json(server, "status")
     assert before["simulated"] is True
     for _ in range(3):
         listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
@@ -120,9 +120,9 @@ def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> 
         for name in SIZES:
             assert s3.head_object(Bucket=BUCKET, Key=name)["StorageClass"] == "GLACIER"
         assert refused(lambda: read(s3, BUCKET, "large")) == (403, "InvalidObjectState")
-    after = told(server, "status")
-    woken = [[group["spin_ups"] for group in seen["groups"]] for seen in (before, after)]
-    assert woken[0] == woken[1], "looking wakes nobody"
+    after = run_json(server, "status")
+    spun_up = [[group["spin_ups"] for group in seen["groups"]] for seen in (before, after)]
+    assert spun_up[0] == spun_up[1], "status spins up no disk"
 
     read_all(s3)
     wakes = [json.loads(line) for line in ask(server, "ledger", "--json").stdout.splitlines()]
@@ -136,27 +136,27 @@ def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> 
 
     shown = ask(server, "status")
     assert shown.returncode == 0, shown.stderr
-    assert "simulated disks: directories that do not turn" in shown.stdout
+    assert "simulated disks: directories" in shown.stdout
     assert "asleep" in shown.stdout
     server.stop()
-    not_served = told(server, "status")
+    not_served = run_json(server, "status")
     assert len(not_served["groups"]) == 6
-    assert told(server, "verify")["lost"] == 0
+    assert run_json(server, "verify")["lost"] == 0
     s3 = server.start().s3()
     assert read(s3, BUCKET, "large") == body("large")
 
 
-def test_a_read_wakes_only_the_disks_that_it_needs(make: Make, tmp_path: Path) -> None:
-    """Five of eight are woken for a restore; all when one of the five is damaged."""
+def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> None:
+    """Five of eight disks spin up for a restore; all when one of the five is damaged."""
     needed = {"wakes": {"needed": {"spare": 0}}}
     server = make(tmp_path, policy=needed, rated_spinups=2)
     s3 = begin(server)
     put_all(server, s3)
 
     def asleep() -> bool:
-        return all(group["state"] == "asleep" for group in told(server, "status")["groups"])
+        return all(group["state"] == "asleep" for group in run_json(server, "status")["groups"])
 
-    def woken() -> list[list[int]]:
+    def spun_up() -> list[list[int]]:
         lines = ask(server, "ledger", "--json").stdout.splitlines()
         wakes = [json.loads(line) for line in lines]
         return [wake["places"] for wake in wakes if "request" in wake["cause"]]
@@ -168,15 +168,15 @@ def test_a_read_wakes_only_the_disks_that_it_needs(make: Make, tmp_path: Path) -
 
     wait_until("all groups are asleep", asleep)
     get("large")
-    assert [len(places) for places in woken()] == [5]
+    assert [len(places) for places in spun_up()] == [5]
     wait_until("all groups are asleep again", asleep)
-    for path in (server.data / "rack" / "disks" / str(woken()[0][0]) / "stacks").glob("*"):
+    for path in (server.data / "rack" / "disks" / str(spun_up()[0][0]) / "stacks").glob("*"):
         damaged = bytearray(path.read_bytes())
         damaged[4100] ^= 1
         path.write_bytes(damaged)
     get("middle")
     get("small")
-    report = told(server, "verify")
+    report = run_json(server, "verify")
     assert report["problems"] == [], report
     page = server.fetch("/metrics")[1].decode()
     assert 'fulgurite_rack_disks_worn{group="0"} 8' in page, page
@@ -205,11 +205,11 @@ def test_a_kill_loses_nothing(make: Make, tmp_path: Path) -> None:
     s3 = server.s3()
     put_all(server, s3)
     read_all(s3)
-    report = told(server, "verify")
+    report = run_json(server, "verify")
     assert report["problems"] == [], report
 
 
-def test_a_lost_disk_is_named_and_its_stacks_are_made_anew(make: Make, tmp_path: Path) -> None:
+def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: Path) -> None:
     """A directory goes: status names it, objects are read, a rebuild and a new disk mend it."""
     server = make(tmp_path)
     s3 = begin(server)
@@ -219,22 +219,22 @@ def test_a_lost_disk_is_named_and_its_stacks_are_made_anew(make: Make, tmp_path:
     shutil.rmtree(server.data / "rack" / "disks" / str(place))
     s3 = server.start().s3()
     read_all(s3)
-    status = told(server, "status")
+    status = run_json(server, "status")
     disks = [disk for group in status["groups"] for disk in group["disks"]]
     assert [disk["place"] for disk in disks if "trouble" in disk] == [place], status
     shown = ask(server, "status").stdout
     assert "has lost redundancy" in shown, shown
     assert f"disk {place}: " in shown, shown
 
-    report = told(server, "rebuild", str(place))
+    report = run_json(server, "rebuild", str(place))
     assert report["problems"] == [], report
     # Somebody puts a new, empty disk there.
     (server.data / "rack" / "disks" / str(place)).mkdir(exist_ok=True)
-    report = told(server, "replace", str(place))
+    report = run_json(server, "replace", str(place))
     assert report["problems"] == [], report
-    disks = [disk for group in told(server, "status")["groups"] for disk in group["disks"]]
+    disks = [disk for group in run_json(server, "status")["groups"] for disk in group["disks"]]
     assert not [disk for disk in disks if "trouble" in disk], disks
-    assert told(server, "verify")["lost"] == 0
+    assert run_json(server, "verify")["lost"] == 0
     assert ask(server, "replace", "99").returncode == 2
 
 
@@ -269,9 +269,7 @@ def spoil(path: Path, how: str, other: Path) -> None:
         path.write_bytes(other.read_bytes())
 
 
-def test_damage_up_to_the_redundancy_loses_nothing_and_one_more_is_named(
-    make: Make, tmp_path: Path
-) -> None:
+def test_damage_up_to_the_redundancy_loses_nothing(make: Make, tmp_path: Path) -> None:
     """Two of seven stacks of every blob spoiled in every way; then three of one."""
     rng = random.Random(1)
     server = make(tmp_path)
@@ -307,7 +305,7 @@ def test_damage_up_to_the_redundancy_loses_nothing_and_one_more_is_named(
     assert verified(server)["lost"] == 0
 
 
-def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) -> None:
+def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> None:
     """Nobody makes another rack over the disks; `rack recover` rebuilds the index."""
     server = make(tmp_path)
     s3 = begin(server)
@@ -321,7 +319,7 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
     again = ask(server, "init")
     assert again.returncode == 3, again.stdout
     assert "its index is lost" in again.stderr
-    found = told(server, "recover")
+    found = run_json(server, "recover")
     assert found["blobs"] == len(SIZES), found
     assert found["problems"] == [], found
     s3 = server.start().s3()
@@ -329,7 +327,7 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
     # The rack is known for the archive's own by what its bodies say, so more comes there.
     s3.put_object(Bucket=BUCKET, Key="more", Body=b"more", StorageClass="GLACIER")
     wait_moved(server)
-    verified = told(server, "verify")
+    verified = run_json(server, "verify")
     assert (verified["blobs"], verified["problems"]) == (len(SIZES) + 1, []), verified
 
 
@@ -362,7 +360,7 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
         ({"rack": {}}, ["there is no rack in", "rack init"]),
     ],
 )
-def test_a_wrong_configuration_is_refused(
+def test_invalid_rack_configuration_is_refused(
     tmp_path: Path, config: dict[str, Any], words: list[str]
 ) -> None:
     """Each with the name of what is wrong and what to do, before anything is made."""
@@ -379,8 +377,8 @@ def test_a_wrong_configuration_is_refused(
         assert word in server.tail(), server.tail()
 
 
-def test_a_rack_of_a_flag_is_made_at_the_first_start(tmp_path: Path) -> None:
-    """As `cargo xtask serve --profile demo` has it; without it the server says what it misses."""
+def test_rack_flag_creates_the_rack_at_the_first_start(tmp_path: Path) -> None:
+    """As in `cargo xtask serve --profile demo`; without it the server reports what is missing."""
 
     class Flagged(Server):
         rack = ("--rack", "laptop")

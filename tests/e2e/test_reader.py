@@ -51,7 +51,7 @@ def check(of: PlatterSet, expected: dict[int, bytes]) -> None:
             assert first + length <= len(data)
 
 
-def test_sets_come_back(written: PlatterSet) -> None:
+def test_sets_are_read_back(written: PlatterSet) -> None:
     """Sectors, tracks and platters are lost, as many as each code corrects."""
     rng = random.Random(seed())
     expected = {position: written.user_bytes(position) for position in positions(written)}
@@ -76,7 +76,7 @@ def test_sets_come_back(written: PlatterSet) -> None:
     check(written, expected)
 
 
-def test_a_redundancy_platter_that_is_null_is_lost(written: PlatterSet) -> None:
+def test_null_redundancy_platter_counts_as_lost(written: PlatterSet) -> None:
     """Its equations say nothing: zeros in its place would make wrong bytes."""
     expected = {position: written.user_bytes(position) for position in positions(written)}
     folder = written.platters[0].path.parent

@@ -34,10 +34,10 @@ def listing(s3: Any) -> list[tuple[Any, ...]]:
     for item in keys_of(s3, BUCKET):
         head = s3.head_object(Bucket=BUCKET, Key=item["Key"], ChecksumMode="ENABLED")
         names = ["ContentType", "ChecksumCRC32", "CacheControl", "ContentLanguage"]
-        told = [head.get(name) for name in names] + [sorted(head["Metadata"].items())]
-        told.append(parts_count(s3, BUCKET, item))
+        values = [head.get(name) for name in names] + [sorted(head["Metadata"].items())]
+        values.append(parts_count(s3, BUCKET, item))
         named = [item[name] for name in ("Key", "Size", "ETag", "StorageClass", "LastModified")]
-        rows.append((*named, *map(str, told)))
+        rows.append((*named, *map(str, values)))
     return rows
 
 
@@ -137,7 +137,7 @@ def test_recover_with_platters_missing(start: Start) -> None:
         restore(s3, BUCKET, key)
 
 
-def test_recover_brings_back_what_is_in_logs(start: Start) -> None:
+def test_recover_restores_objects_in_logs(start: Start) -> None:
     """Staged and STANDARD objects return as they were, and what was overwritten does not."""
     server = start({"geometry": TINY_GEOMETRY})
     s3 = server.s3()
@@ -162,7 +162,7 @@ def test_recover_brings_back_what_is_in_logs(start: Start) -> None:
     assert read(s3, BUCKET, "staged") == b"s" * 100
 
 
-def test_recover_refuses_what_it_could_spoil(start: Start) -> None:
+def test_recover_refuses_data_that_it_could_damage(start: Start) -> None:
     """With a catalog there, or a server running, nothing is rebuilt."""
     server = start({"geometry": TINY_GEOMETRY})
     s3 = server.s3()
@@ -187,7 +187,7 @@ def put_cut_short(server: Server, key: str, body: bytes) -> None:
     del server.environment["FULGURITE_FAIL_POINT"]
 
 
-def test_what_a_crash_cut_short_stays_in_doubt(start: Start) -> None:
+def test_interrupted_upload_stays_unconfirmed(start: Start) -> None:
     """No recovery takes back what a start showed, and what it did not show can be had."""
     server = start({"geometry": TINY_GEOMETRY})
     s3 = server.s3()

@@ -1,6 +1,6 @@
 """A served archive beside its twin: what clients asked, asked of simulated machines.
 
-Both controllers decide the same once more on what their logs say they were told; then the twin is
+Both controllers make the same decisions again when their logs are replayed; then the twin is
 asked for the restores by the log of those, and for the reads alone by that of the library.
 
 `FULGURITE_TEST_SERVED=2000` restores so many objects, which takes minutes, and holds the tails
@@ -84,7 +84,7 @@ def restore_each(server: Server, names: list[str], seconds: float) -> None:
         wait_until(f"{name} is restored", is_restored, seconds)
 
 
-def test_the_twin_serves_what_a_served_archive_was_asked(tmp_path: Path) -> None:
+def test_twin_replays_the_restores_of_a_served_archive(tmp_path: Path) -> None:
     """Restores in three tiers, lost platters and verification, then the log in the twin."""
     count = int(os.environ.get("FULGURITE_TEST_SERVED", "0"))
     is_measured = count > 0
@@ -143,7 +143,7 @@ def test_the_twin_serves_what_a_served_archive_was_asked(tmp_path: Path) -> None
         assert abs(tails["restores"]) <= WITHIN, tails
 
 
-def test_urgent_restores_hardly_wait_and_shuttles_never_rest(tmp_path: Path) -> None:
+def test_urgent_restores_overtake_and_shuttles_stay_busy(tmp_path: Path) -> None:
     """One large object and many small ones as Bulk, and Expedited ones among them.
 
     The same Expedited are asked for alone before, of an idle library.
@@ -229,7 +229,7 @@ def p99(of: Any) -> float:
 
 
 def middle(runs: list[Any], key: str) -> float:
-    """Give what the middle one of some twins says of restores."""
+    """Return the restores of the median twin run."""
     return float(statistics.median(of["restores"][key] for of in runs))
 
 

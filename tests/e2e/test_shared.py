@@ -1,4 +1,4 @@
-"""Buckets that two archives share: what one is told, the other sees at once.
+"""Buckets that two archives share: a change at one is visible at the other at once.
 
 Both are real servers over one namespace of three directories; clients know nothing of that.
 """
@@ -18,7 +18,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 from harness import MIB, Server, keys_of, read, refused, seed, wait_until
 from linear import Recorder, check
-from test_geo import CONFIG, config, geo, told, write_map
+from test_geo import CONFIG, config, geo, json_of, write_map
 
 SHARED, OWN = "films", "of-one"
 KEY_BYTES_MAX = 390
@@ -37,7 +37,7 @@ class Pair:
         """Begin the namespace; the archives are not started."""
         self.folder = folder
         self.sites = write_map(folder)
-        told(geo(self.sites, "init"))
+        json_of(geo(self.sites, "init"))
         self.key = folder / "shared.key"
         self.write_key("a1" * 32)
         self.servers = [
@@ -83,7 +83,7 @@ def random_bytes(name: str, size: int) -> bytes:
     return random.Random(f"{seed()} {name}").randbytes(size)
 
 
-def test_what_one_archive_puts_the_other_has_at_once(pair: Pair) -> None:
+def test_puts_are_visible_at_the_other_archive_at_once(pair: Pair) -> None:
     """Put, overwrite, delete at one; read, list and head at the other, with nothing between."""
     here, there = pair.start().clients()
     names = [bucket["Name"] for bucket in there.list_buckets()["Buckets"]]
@@ -128,18 +128,18 @@ def test_what_one_archive_puts_the_other_has_at_once(pair: Pair) -> None:
     assert listed["a/700000"]["ETag"] == head["ETag"]
     assert listed["a/700000"]["LastModified"] == head["LastModified"]
 
-    there.put_object(Bucket=SHARED, Key="a/1", Body=b"anew")
-    assert read(here, SHARED, "a/1") == b"anew"
+    there.put_object(Bucket=SHARED, Key="a/1", Body=b"again")
+    assert read(here, SHARED, "a/1") == b"again"
     there.delete_objects(Bucket=SHARED, Delete={"Objects": [{"Key": "a/0"}, {"Key": "never"}]})
     assert refused(lambda: here.head_object(Bucket=SHARED, Key="a/0"))[0] == 404
     assert refused(lambda: read(here, SHARED, "a/0")) == (404, "NoSuchKey")
     # Nothing of it is staged, or waits for glass, at either.
     for server in pair.servers:
         assert server.status()["objects_staged"] == 0
-    told(geo(pair.sites, "verify"))
+    json_of(geo(pair.sites, "verify"))
 
 
-def test_names_are_listed_in_order_however_they_are_asked_for(pair: Pair) -> None:
+def test_listings_are_ordered_with_all_parameters(pair: Pair) -> None:
     """Compare pages of a shared bucket with those of a bucket of one archive, call by call."""
     here, there = pair.start().clients()
     here.create_bucket(Bucket=OWN)
@@ -210,7 +210,7 @@ def pages(s3: Any, bucket: str, options: dict[str, Any]) -> list[tuple[list[str]
         more.pop("StartAfter", None)
 
 
-def test_a_condition_holds_at_both_archives(pair: Pair) -> None:
+def test_conditional_put_has_one_winner_across_archives(pair: Pair) -> None:
     """Race creations and updates of one object at both: one of each race wins, and is read."""
     clients = pair.start().clients()
     for race in range(RACES):
@@ -227,7 +227,7 @@ def test_a_condition_holds_at_both_archives(pair: Pair) -> None:
 
 
 def winners(clients: list[Any], key: str, condition: dict[str, str]) -> list[bytes]:
-    """Put at all at once, on a condition: what those put who were told that it held."""
+    """Put at all archives concurrently with a condition; return the bodies whose put succeeded."""
     won: list[bytes] = []
     ready = threading.Barrier(2 * len(clients))
 
@@ -253,7 +253,7 @@ def winners(clients: list[Any], key: str, condition: dict[str, str]) -> list[byt
     return won
 
 
-def test_parts_are_joined_where_all_see_it_and_copies_cross_over(pair: Pair) -> None:
+def test_multipart_uploads_and_copies_work_across_archives(pair: Pair) -> None:
     """Upload in parts at one archive, copy in and out of the shared bucket, read at the other."""
     here, there = pair.start().clients()
     parts = [random_bytes("part 1", PART), random_bytes("part 2", PART + 1), b"the end"]
@@ -313,7 +313,7 @@ def test_parts_are_joined_where_all_see_it_and_copies_cross_over(pair: Pair) -> 
     assert read(here, SHARED, "of a copy") == b"".join(parts)[7 : PART + 7]
 
 
-def test_what_a_shared_bucket_cannot_do_is_refused_by_name(pair: Pair) -> None:
+def test_unsupported_shared_bucket_calls_are_refused(pair: Pair) -> None:
     """Glass, long keys, removal of the bucket, a wrong digest: nothing is stored of it."""
     here, there = pair.start().clients()
     for storage in ("DEEP_ARCHIVE", "GLACIER"):
@@ -337,7 +337,7 @@ def test_what_a_shared_bucket_cannot_do_is_refused_by_name(pair: Pair) -> None:
     assert [item["Key"] for item in keys_of(there, SHARED)] == ["right"]
 
 
-def test_an_archive_is_killed_and_the_other_goes_on(pair: Pair) -> None:
+def test_other_archive_continues_after_a_kill(pair: Pair) -> None:
     """Kill one archive between an object and its upload's end; lose its whole data directory."""
     first = pair.start().servers[0]
     here, there = pair.clients()
@@ -368,7 +368,7 @@ def test_an_archive_is_killed_and_the_other_goes_on(pair: Pair) -> None:
     assert read(here, SHARED, "reel") == b"the only part"
 
 
-def test_a_server_that_would_be_wrong_about_a_shared_bucket_does_not_serve_it(pair: Pair) -> None:
+def test_server_refuses_an_inconsistent_shared_bucket(pair: Pair) -> None:
     """Give it another key, none, objects of its own, or no word of the bucket."""
     first, second = pair.servers
     here = first.start().s3()
@@ -430,7 +430,7 @@ def fails_to_start(server: Server, words: str) -> None:
     assert words in server.tail(), server.tail()
 
 
-def test_clients_of_both_archives_are_told_one_history(pair: Pair, tmp_path: Path) -> None:
+def test_both_archives_give_one_linearizable_history(pair: Pair, tmp_path: Path) -> None:
     """Work on the same objects through both archives while a site is away and one is killed."""
     pair.start()
     recorders = [Recorder(server.s3, SHARED) for server in pair.servers]

@@ -59,7 +59,7 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
     path.write_bytes(data)
 
 
-def test_the_sum_is_the_one_that_is_meant() -> None:
+def test_checksum_has_the_reference_value() -> None:
     """The check value of the catalog of CRCs."""
     assert crc64(b"123456789") == 0xAE8B14860A799888
 
@@ -88,7 +88,7 @@ def test_any_k_stacks_are_enough(disks: Path) -> None:
             assert find(left)[0][blob].read() == expected, lost
 
 
-def test_one_more_than_r_is_an_error_that_names_them(disks: Path) -> None:
+def test_more_than_r_losses_are_an_error_that_lists_them(disks: Path) -> None:
     """Blob, lost stacks, and what is wrong with those that are there."""
     lost = paths(disks, LONG)
     lost[0].unlink()
@@ -143,7 +143,7 @@ def test_fragments_in_wrong_places_are_not_used(disks: Path) -> None:
     assert first.fragment(0) is None
 
 
-def test_a_stack_of_another_blob_under_its_name_is_named(disks: Path) -> None:
+def test_stack_of_another_blob_is_reported(disks: Path) -> None:
     """What most stacks say of a blob is right."""
     path = paths(disks, SHORT)[4]
     data = bytearray(path.read_bytes())
@@ -155,7 +155,7 @@ def test_a_stack_of_another_blob_under_its_name_is_named(disks: Path) -> None:
     assert len(blobs[SHORT].read()) == 1000
 
 
-def test_it_runs_alone(disks: Path, tmp_path: Path) -> None:
+def test_reader_runs_standalone(disks: Path, tmp_path: Path) -> None:
     """The commands that its first lines name, without anything of the tests."""
     reader, out = stack.__file__, tmp_path / "blob"
     for path in paths(disks, SHORT)[:3]:

@@ -177,11 +177,9 @@ def test_a_bucket_of_another_archive_is_left_alone(
     assert read(second.s3(), BUCKET, "STANDARD") == body("STANDARD")
 
 
-def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(
-    make: Make, tmp_path: Path
-) -> None:
+def test_secrets_and_unknown_tiers_in_the_file_are_refused(make: Make, tmp_path: Path) -> None:
     """Each with the name of what is wrong."""
-    for wrong, told in [
+    for wrong, message in [
         ({"classes": {"GLACIER": "cold"}}, "cold"),
         ({"classes": {"COLD": "glass"}}, "COLD"),
         ({"classes": {"STANDARD": {"tier": "glass", "access": "at-once"}}}, "glass"),
@@ -195,7 +193,7 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(
         server.launch()
         assert server.process is not None
         assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
-        assert told in server.tail(), (wrong, server.tail())
+        assert message in server.tail(), (wrong, server.tail())
         assert "hidden" not in server.tail()
 
 
@@ -272,7 +270,7 @@ def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(
     wait_until("the rest is removed", lambda: len(names(store)) == 2 * len(SIZES))
 
 
-def test_what_is_changed_in_the_bucket_is_named_and_never_served(
+def test_objects_changed_in_the_bucket_are_never_served(
     make: Make, store: Server, tmp_path: Path
 ) -> None:
     """Swap, cut short and remove behind the archive's back."""
@@ -293,10 +291,10 @@ def test_what_is_changed_in_the_bucket_is_named_and_never_served(
         for name in ["one", "two"]:
             with pytest.raises((ClientError, HTTPClientError)):
                 read(server.s3(), BUCKET, name)
-        told = server.run("admin", "verify", "--data", str(server.data))
-        assert told.returncode == 8, told.stderr
-        assert "tier cold  2 of 2 bodies damaged" in told.stdout, told.stdout
-        assert f"s3://{BUCKET}/one  " in told.stdout, told.stdout
+        done = server.run("admin", "verify", "--data", str(server.data))
+        assert done.returncode == 8, done.stderr
+        assert "tier cold  2 of 2 bodies damaged" in done.stdout, done.stdout
+        assert f"s3://{BUCKET}/one  " in done.stdout, done.stdout
     for name, value in zip(bodies, kept, strict=True):
         store.s3().put_object(Bucket=TIER, Key=name, Body=value)
     for name in ["one", "two"]:

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from harness import Server, read, to_toml, wait_until
 
 BUCKET = "vault"
-# What programs end with that lack something in what they are told.
+# Exit code of programs whose arguments or configuration lack something.
 CONFIG = 3
 # Parts of 8 MiB, each a piece, and what the object is.
 LARGE_PIECES = 3
@@ -57,7 +57,7 @@ def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProce
     return server.run("tomes", verb, *arguments, *place)
 
 
-def told(server: Server, verb: str) -> Any:
+def run_json(server: Server, verb: str) -> Any:
     """Return the last object that `fulgurite tomes --json` prints. It must succeed."""
     done = ask(server, verb, "--json")
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
@@ -66,7 +66,7 @@ def told(server: Server, verb: str) -> Any:
 
 def begin(server: Server) -> Any:
     """Make the set, start, put all objects, and wait until the tomes have them."""
-    assert told(server, "init")["tomes"] == 8
+    assert run_json(server, "init")["tomes"] == 8
     s3 = server.start().s3()
     s3.create_bucket(Bucket=BUCKET)
     for name in SIZES:
@@ -77,27 +77,27 @@ def begin(server: Server) -> Any:
 
 
 def wakes(server: Server) -> list[int]:
-    """Return how often each disk was woken."""
-    return [tome["wakes"] for tome in told(server, "status")["tomes"]]
+    """Return the number of spin-ups of each disk."""
+    return [tome["wakes"] for tome in run_json(server, "status")["tomes"]]
 
 
 def pieces(server: Server) -> dict[int, int]:
     """Return how many pieces of objects each tome has."""
-    return {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+    return {tome["tome"]: tome["pieces"] for tome in run_json(server, "status")["tomes"]}
 
 
-def test_glacier_ir_lies_on_tomes_and_is_read_at_once(make: Make, tmp_path: Path) -> None:
+def test_glacier_ir_is_stored_on_tomes_and_read_at_once(make: Make, tmp_path: Path) -> None:
     """Put, move, look without waking, read, a range, delete; killed and started again."""
     server = make(tmp_path)
     s3 = begin(server)
     assert server.status()["objects_in_tiers"] == len(SIZES)
     located = server.admin("locate", f"s3://{BUCKET}/large")
     assert (located["residence"], located["tier"]) == ("tier", "tomes")
-    seen = told(server, "status")
+    seen = run_json(server, "status")
     assert (seen["is_well"], seen["unprotected_bytes"]) == (True, 0), seen
 
     def asleep() -> bool:
-        return all(tome["power"] == "standby" for tome in told(server, "status")["tomes"])
+        return all(tome["power"] == "standby" for tome in run_json(server, "status")["tomes"])
 
     wait_until("all disks are asleep", asleep)
     before = wakes(server)
@@ -133,10 +133,8 @@ def test_glacier_ir_lies_on_tomes_and_is_read_at_once(make: Make, tmp_path: Path
     assert shown.returncode == 0 and "health       well" in shown.stdout, shown.stdout
 
 
-def test_a_tome_that_is_gone_is_told_and_takes_nothing_else_along(
-    make: Make, tmp_path: Path
-) -> None:
-    """Remove a tome that has nothing: all is read, and everybody is told which is missing."""
+def test_missing_tome_is_reported_and_affects_no_others(make: Make, tmp_path: Path) -> None:
+    """Remove a tome without data: all objects are read, and the missing tome is reported."""
     server = make(tmp_path, promise="local")
     begin(server)
     lost = next(tome for tome, count in pieces(server).items() if count == 0)
@@ -147,22 +145,20 @@ def test_a_tome_that_is_gone_is_told_and_takes_nothing_else_along(
     s3 = server.start().s3()
     for name in SIZES:
         assert read(s3, BUCKET, name) == body(name), name
-    seen = told(server, "status")
+    seen = run_json(server, "status")
     assert not seen["is_well"]
     assert any(reason.startswith(f"tome {lost}: ") for reason in seen["reasons"]), seen["reasons"]
     assert b"the set of tomes is not well" in server.fetch("/readyz")[1]
     assert "fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1].decode()
 
 
-def test_a_lost_index_is_made_again_and_a_set_that_nothing_names_is_told(
-    make: Make, tmp_path: Path
-) -> None:
+def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Path) -> None:
     """Remove the index of the store: `tomes recover` finds every object."""
     server = make(tmp_path, promise="local")
     begin(server)
     server.stop()
     shutil.rmtree(server.data / "tomes" / "index")
-    found = told(server, "recover")
+    found = run_json(server, "recover")
     # The objects, and the mark of the archive whose tier it is.
     assert (found["known"], found["problems"]) == (0, []) and found["objects"] >= len(SIZES), found
     s3 = server.start().s3()

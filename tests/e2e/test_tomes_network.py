@@ -41,7 +41,7 @@ def openssl() -> str:
 
 
 class Network:
-    """Processes of tomes, and what they are told."""
+    """Processes of tomes, and their configuration."""
 
     def __init__(self, folder: Path, openssl: str) -> None:
         """Make an authority, a certificate for each process, and a file for each."""
@@ -82,7 +82,7 @@ class Network:
         assert done.returncode == 0, done.stderr
 
     def file(self, name: str) -> Path:
-        """Return the file that a process is told."""
+        """Return the configuration file of a process."""
         return self.folder / f"{name}.toml"
 
     def text(self, name: str) -> str:
@@ -131,7 +131,7 @@ def ask(server: Server, verb: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def told(server: Server, verb: str) -> Any:
+def run_json(server: Server, verb: str) -> Any:
     """Return the last object that it prints. It must succeed."""
     done = ask(server, verb)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
@@ -151,7 +151,7 @@ def read_or_none(s3: Any, name: str) -> bytes | None:
         return None
 
 
-def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: Path) -> None:
+def test_archive_uses_tomes_on_other_machines(network: Network, tmp_path: Path) -> None:
     """Make a set of six processes, put, read, kill one that has the objects, read again."""
     server = Server(
         tmp_path,
@@ -164,7 +164,7 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
         assert early.returncode == UNAVAILABLE, early.stderr
         assert "tomes init" in early.stderr and f":{network.ports[1]}" in early.stderr, early.stderr
         network.serve(1)
-        assert told(server, "init") == {"set": network.set, "tomes": 6, "added": 0}
+        assert run_json(server, "init") == {"set": network.set, "tomes": 6, "added": 0}
 
         s3 = server.start().s3()
         s3.create_bucket(Bucket=BUCKET)
@@ -174,7 +174,7 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
         wait_until(moved, lambda: server.status()["objects_staged"] == 0, LEASE)
         for name in SIZES:
             assert read(s3, BUCKET, name) == body(name), name
-        seen = told(server, "status")
+        seen = run_json(server, "status")
         assert seen["is_well"], seen["reasons"]
         owner = max(seen["tomes"], key=lambda tome: tome["pieces"])["tome"]
         killed = owner if owner in ELSEWHERE else 1
@@ -182,12 +182,12 @@ def test_an_archive_has_its_tomes_on_other_machines(network: Network, tmp_path: 
         network.kill(killed)
 
         def is_missed() -> bool:
-            tomes = {tome["tome"]: tome for tome in told(server, "status")["tomes"]}
+            tomes = {tome["tome"]: tome for tome in run_json(server, "status")["tomes"]}
             return "away" in tomes[killed]
 
         wait_until("who is gone is missed", is_missed)
         network.serve(killed)
-        wait_until("it is back", lambda: told(server, "status")["is_well"])
+        wait_until("it is back", lambda: run_json(server, "status")["is_well"])
         for name in SIZES:
             found = wait_until(f"{name} is read", lambda name=name: read_or_none(s3, name), LEASE)
             assert found == body(name), name

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import KEYS, Server, binary, read, wait_until
 from test_events import watching
-from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, told, wakes
+from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, run_json, wakes
 from test_tomes import make as make
 from test_tomes_watched import TARGET, Model
 
@@ -27,7 +27,7 @@ SHAPE = {"count": TOMES, "groups": "2+1", "segments": 2, "regions": 1, "spares":
 
 def begin(server: Server) -> Any:
     """Make the set, start, put all objects, and wait until the tomes have them."""
-    assert told(server, "init") | {"set": "any"} == {"set": "any", "tomes": TOMES, "added": 0}
+    assert run_json(server, "init") | {"set": "any"} == {"set": "any", "tomes": TOMES, "added": 0}
     s3 = server.start().s3()
     s3.create_bucket(Bucket=BUCKET)
     for name in SIZES:
@@ -54,7 +54,7 @@ def all_there(s3: Any) -> None:
 
 
 def watch_it_move(server: Server, lost: int) -> None:
-    """Watch until the seat of a lost tome is another's, and all is well again."""
+    """Wait until the member slot of a lost tome has moved, and the set is healthy again."""
     with watching(server, TARGET) as seen:
         model = Model(seen)
         if model.scene["is_well"]:
@@ -70,9 +70,7 @@ def watch_it_move(server: Server, lost: int) -> None:
         assert any(why.startswith(f"tome {lost}: ") for why in model.cleared), model.cleared
 
 
-def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
-    make: Make, tmp_path: Path
-) -> None:
+def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path: Path) -> None:
     """Lose the tome with most pieces; read, rebuild, compare, scrub, add, retire."""
     server = make(tmp_path, **SHAPE)
     s3 = begin(server)
@@ -86,7 +84,7 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     named = {cause if isinstance(cause, str) else next(iter(cause)) for cause in causes}
     assert named >= {"init", "write"}, named
     assert [wake["at"] for wake in ledger] == sorted((w["at"] for w in ledger), reverse=True)
-    pieces = {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+    pieces = {tome["tome"]: tome["pieces"] for tome in run_json(server, "status")["tomes"]}
     lost = max(pieces, key=lambda tome: pieces[tome])
     here = done(server, "rebuild", str(lost))
     assert here.returncode == USAGE and "retire" in here.stderr, here.stderr
@@ -98,7 +96,7 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
     s3 = server.start().s3()
     all_there(s3)
-    seen = told(server, "status")
+    seen = run_json(server, "status")
     assert seen["read_without_lost"] >= pieces[lost] > 0 and not seen["is_well"], seen
     compared = done(server, "verify")
     assert compared.returncode == CORRUPT and "is lost or away" in compared.stdout, compared.stdout
@@ -108,10 +106,10 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     assert 'fulgurite_tomes_read_around_total{own="lost"}' in page
     command = [binary(), "tomes", "rebuild", str(lost), "--data", str(server.data)]
     rebuilding = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | KEYS)
-    wait_until("its seat moves", lambda: told(server, "status")["moves"] != [])
-    assert told(server, "status")["leaving"] == [lost]
+    wait_until("its member slot moves", lambda: run_json(server, "status")["moves"] != [])
+    assert run_json(server, "status")["leaving"] == [lost]
     shown = ask(server, "status").stdout
-    assert f"seat of group 0: tome {lost} to " in shown, shown
+    assert f"slot of group 0: tome {lost} to " in shown, shown
     refused = done(server, "retire", str((lost + 1) % TOMES))
     assert refused.returncode == USAGE and "rebuilt before" in refused.stderr, refused.stderr
     # Whoever leaves stops nothing, and what is planned goes on over a start.
@@ -124,7 +122,7 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     rebuilt = done(server, "rebuild", str(lost))
     assert rebuilt.returncode == 0, f"{rebuilt.stdout}{rebuilt.stderr}"
     assert report(rebuilt) == {"tome": lost, "seats": 0, "of": 0, "problems": []}
-    seen = told(server, "status")
+    seen = run_json(server, "status")
     assert (seen["is_well"], seen["out"], seen["moves"]) == (True, [lost], []), seen
     all_there(s3)
     compared = report(done(server, "verify"))
@@ -139,14 +137,14 @@ def test_a_lost_tome_is_read_around_made_anew_and_another_taken_out(
     added = report(done(server, "add"))
     assert (added["tomes"], added["added"]) == (TOMES + 1, 1), added
     server.start()
-    assert len(told(server, "status")["tomes"]) == TOMES + 1
+    assert len(run_json(server, "status")["tomes"]) == TOMES + 1
 
 
-def test_an_awake_store_that_is_lost_is_made_again_of_its_disk(make: Make, tmp_path: Path) -> None:
-    """Lose what a tome kept awake, and not its disk: once with a server, once without."""
+def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path) -> None:
+    """Lose a tome's metadata store but not its disk: once with a server, once without."""
     server = make(tmp_path, **SHAPE)
     begin(server)
-    pieces = {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+    pieces = {tome["tome"]: tome["pieces"] for tome in run_json(server, "status")["tomes"]}
     lost = max(pieces, key=lambda tome: pieces[tome])
     here = done(server, "survey", str(lost))
     assert here.returncode == USAGE and "is not lost" in here.stderr, here.stderr
@@ -160,11 +158,11 @@ def test_an_awake_store_that_is_lost_is_made_again_of_its_disk(make: Make, tmp_p
     surveyed = done(server, "survey", str(lost))
     assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
     assert report(surveyed) == expected | {"is_regained": False, "pieces": 0}
-    reasons = told(server, "status")["reasons"]
+    reasons = run_json(server, "status")["reasons"]
     assert any("was read whole" in why for why in reasons), reasons
     server.stop()
     s3 = server.start().s3()
-    assert told(server, "status")["is_well"], told(server, "status")
+    assert run_json(server, "status")["is_well"], run_json(server, "status")
     all_there(s3)
     compared = report(done(server, "verify"))
     assert (compared["agree"], compared["problems"]) == (1, []), compared
@@ -175,5 +173,5 @@ def test_an_awake_store_that_is_lost_is_made_again_of_its_disk(make: Make, tmp_p
     assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
     assert report(surveyed) == expected
     s3 = server.start().s3()
-    assert told(server, "status")["is_well"], told(server, "status")
+    assert run_json(server, "status")["is_well"], run_json(server, "status")
     all_there(s3)

@@ -1,4 +1,4 @@
-"""A set of tomes that is watched: a stream of what happens, which nothing waits for."""
+"""The event stream of a set of tomes; nothing waits for its readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from harness import wait_until
 from test_events import watching
-from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, body, told
+from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, body, run_json
 from test_tomes import make as make
 
 TARGET = "/-/tomes-events"
@@ -26,10 +26,10 @@ SHAPE = {
 
 
 class Model:
-    """What the events say that the set is like, and which steps there were."""
+    """The state of the set as the events describe it, and the steps so far."""
 
     def __init__(self, seen: Iterator[tuple[str, Any]]) -> None:
-        """Begin with the scene, which comes first."""
+        """Begin with the snapshot, which is the first event."""
         self.seen = seen
         name, scene = next(seen)
         assert (name, scene["step"]) == ("scene", 0), scene
@@ -39,7 +39,7 @@ class Model:
         self.cleared: list[str] = []
 
     def take(self) -> str:
-        """Take one more; without a gap, or what is missing is told. Returns its name."""
+        """Take one more event; check that gaps are reported. Returns its name."""
         name, data = next(self.seen)
         if name == "step":
             assert data["step"] == self.last + 1, data
@@ -60,11 +60,11 @@ class Model:
         return name
 
     def of(self, kind: str) -> list[Any]:
-        """Return what happened of one kind."""
+        """Return the steps of one kind."""
         return [what[kind] for what in self.happened if kind in what]
 
     def until(self, what: str, is_so: Callable[[Model], Any]) -> None:
-        """Take until it is so; the stream itself has a deadline for each event."""
+        """Take events until a condition holds; the stream has a deadline for each event."""
         while not is_so(self):
             assert self.take() != "end", f"it ended before: {what}"
 
@@ -76,10 +76,10 @@ def is_protected(model: Model) -> bool:
     return local >= sum(SIZES.values()) and bool(left) and not any(left.values())
 
 
-def test_puts_are_watched_and_a_slow_reader_holds_nobody_up(make: Make, tmp_path: Path) -> None:
-    """Watch puts; who reads nothing meanwhile is told the same later, or how much it missed."""
+def test_put_events_stream_and_slow_reader_blocks_nobody(make: Make, tmp_path: Path) -> None:
+    """Watch puts; a slow reader gets the same events later, or the number it missed."""
     server = make(tmp_path, **SHAPE)
-    assert told(server, "init")["tomes"] == SHAPE["count"]
+    assert run_json(server, "init")["tomes"] == SHAPE["count"]
     s3 = server.start().s3()
     s3.create_bucket(Bucket=BUCKET)
     with watching(server, TARGET) as slow, watching(server, TARGET) as seen:
@@ -99,17 +99,17 @@ def test_puts_are_watched_and_a_slow_reader_holds_nobody_up(make: Make, tmp_path
 
         def as_status(model: Model) -> bool:
             powers = {one["tome"]: one["power"] for one in model.of("power")}
-            now = {tome["tome"]: tome["power"] for tome in told(server, "status")["tomes"]}
+            now = {tome["tome"]: tome["power"] for tome in run_json(server, "status")["tomes"]}
             return all(now[tome] == power == "standby" for tome, power in powers.items())
 
         model.until("the events lead to what status says", as_status)
         before = {tome["tome"]: tome["wakes"] for tome in model.scene["tomes"]}
-        wakes = {tome["tome"]: tome["wakes"] for tome in told(server, "status")["tomes"]}
+        wakes = {tome["tome"]: tome["wakes"] for tome in run_json(server, "status")["tomes"]}
         for tome, count in wakes.items():
             woken = [one for one in model.of("power") if one["tome"] == tome and "cause" in one]
             # Those of before, and those that were seen; the scene may have the first of them.
             assert before[tome] <= count <= before[tome] + len(woken), (tome, count, woken)
-        # Who has read nothing until now is told the same, or how much it missed.
+        # The slow reader gets the same events, or the number it missed.
         late = Model(slow)
         late.until("it has caught up", lambda late: late.last >= model.last)
         assert late.missed or late.happened[: len(model.happened)] == model.happened

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_lines_of_cargo_are_counted() {
+    fn cargo_summary_lines_are_counted() {
         check(
             &[
                 "test tests::a ... ok",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_in_the_messages_of_cargo() {
+    fn test_programs_are_found_in_cargo_messages() {
         let messages = r#"{"target":{"kind":["lib"],"name":"codes"},"executable":null}
 {"target":{"kind":["lib"],"name":"codes_more"},"executable":"/t/deps/more-1"}
 {"target":{"kind":["lib"],"name":"codes"},"executable":"/t/deps/codes-1","fresh":true}
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_lines_of_pytest_are_counted_and_others_are_not() {
+    fn only_pytest_summary_lines_are_counted() {
         check(&["== 5 passed, 1 failed, 2 errors in 3.21s =="], 5, 3);
         check(&["===== 7 passed in 61.20s (0:01:01) ====="], 7, 0);
         // The output of pytest-xdist.

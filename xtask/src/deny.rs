@@ -89,7 +89,7 @@ fn copy(database: &Path) -> Result<PathBuf> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).context("cannot remove the last copy")?;
     }
-    std::fs::create_dir_all(&databases).context("cannot make the folder of databases")?;
+    std::fs::create_dir_all(&databases).context("cannot create the folder of databases")?;
     let mut clone = shell::program("git");
     // The owner of the database may be another user.
     clone.args(["-c", "safe.directory=*", "clone", "--quiet"]);

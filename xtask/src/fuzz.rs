@@ -26,7 +26,7 @@ const SEEDED: [(&str, &[&str]); 6] = [
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let seconds = match args {
         [] => SECONDS_DEFAULT,
-        [seconds] => seconds.parse().context("the seconds are no whole number")?,
+        [seconds] => seconds.parse().context("the seconds are not a whole number")?,
         _ => bail!("fuzz takes one argument: seconds for each target"),
     };
     if shell::is_installed("cargo", &["fuzz", "--version"]) {

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_has_a_rack_and_tomes_unless_something_is_said_of_them() {
+    fn demo_gets_a_rack_and_tomes_unless_configured() {
         let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let demo = "--profile demo --rack laptop --tomes 8";
         assert_eq!(with_cold_tiers(args("--profile demo")), args(demo));

@@ -161,7 +161,7 @@ mod tests {
 
     /// Cargo starts tests like this tool, with the same variables.
     #[test]
-    fn cargo_is_not_told_about_the_tool_that_starts_it() {
+    fn cargo_gets_no_variables_of_this_tool() {
         let cargo = super::cargo();
         let changes: Vec<_> = cargo.get_envs().collect();
         for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {

@@ -53,7 +53,7 @@ impl Connections {
     /// `min_idle`.
     #[must_use]
     pub fn new(max: usize, min_idle: Duration) -> Arc<Self> {
-        assert!(max > 0, "a server without connections serves nobody");
+        assert!(max > 0, "the limit must allow at least one connection");
         Arc::new(Self {
             max,
             min_idle,
@@ -232,8 +232,8 @@ impl Drop for Busy {
         state.busy -= 1;
         if state.busy == 0 {
             state.idle_since = Instant::now();
-            let place = (state.idle_since, slot.id);
-            slot.connections.table().idle.insert(place, Arc::clone(&slot.evict));
+            let entry = (state.idle_since, slot.id);
+            slot.connections.table().idle.insert(entry, Arc::clone(&slot.evict));
         }
     }
 }

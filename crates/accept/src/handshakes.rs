@@ -1,8 +1,8 @@
 //! Authenticates peers before any other byte of theirs is read, and limits unauthenticated
-//! connections ("strangers").
+//! connections.
 //!
-//! A connection is a stranger until its handshake is done. Strangers and peers have separate
-//! limits: no number of strangers takes up slots of peers.
+//! A connection is unauthenticated until its handshake is done. Unauthenticated connections and
+//! peers have separate limits, so no number of the former takes up slots of peers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::connections::{Connections, Slot};
 pub struct HandshakeLimits {
     /// Maximum number of unauthenticated connections; at the limit the oldest is closed for a new
     /// one.
-    pub strangers: usize,
-    /// Minimum age at which a stranger may be closed, so that a burst of new ones does not end
-    /// handshakes that make progress.
+    pub unauthenticated: usize,
+    /// Minimum age at which such a connection may be closed, so that a burst of new ones does not
+    /// end handshakes that make progress.
     pub min_idle: Duration,
     /// Timeout of a handshake.
     pub timeout: Duration,
@@ -50,7 +50,7 @@ pub struct PeerPermit {
 
 impl fmt::Debug for PeerPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PeerRoom")
+        f.write_str("PeerPermit")
     }
 }
 
@@ -64,18 +64,18 @@ pub fn admit_peers<T: Send + 'static>(
 ) -> (mpsc::Receiver<Peer<T>>, JoinHandle<()>) {
     let (send, peers) = mpsc::channel(1);
     let accepting = tokio::spawn(async move {
-        let strangers = Connections::new(limits.strangers, limits.min_idle);
+        let unauthenticated = Connections::new(limits.unauthenticated, limits.min_idle);
         let permit = Arc::new(Semaphore::new(limits.peers));
         loop {
             let (socket, from, slot) = tokio::select! {
-                next = strangers.accept(&listener) => next,
+                next = unauthenticated.accept(&listener) => next,
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return,
             };
             let admission = Admission { slot, permit: Arc::clone(&permit), send: send.clone() };
             let handshake = handshake(socket);
             tokio::spawn(async move {
                 if let Err(reason) = admission.run(handshake, limits.timeout).await {
-                    tracing::info!(%from, "not answered: {reason}");
+                    tracing::info!(%from, "connection refused: {reason}");
                 }
             });
         }
@@ -100,12 +100,12 @@ impl<T> Admission<T> {
         let outcome = tokio::select! {
             outcome = tokio::time::timeout(timeout, handshake) => outcome,
             () = slot.evicted() => {
-                return Err("it did not say who it is while others waited".to_owned());
+                return Err("it did not authenticate before its slot was needed".to_owned());
             }
         };
-        let session = outcome.map_err(|_| "it does not say who it is".to_owned())??;
+        let session = outcome.map_err(|_| "the handshake timed out".to_owned())??;
         let permit = permit.try_acquire_owned();
-        let permit = permit.map_err(|_| "there are as many peers as there may be".to_owned())?;
+        let permit = permit.map_err(|_| "the maximum number of peers is connected".to_owned())?;
         drop(slot);
         // The receiver may be gone.
         let _ = send.send(Peer { session, permit: PeerPermit { _permit: permit } }).await;

@@ -1,10 +1,10 @@
 //! Listeners: which connections are accepted, and which are closed when a limit is reached.
 //!
 //! ```text
-//!                      limit of strangers              limit of peers
+//!                      limit of unauthenticated        limit of peers
 //!   listener --------> handshake --authenticated-----> a session, until it ends
 //!               |      |  `--- timed out
-//!               |      `------ longest silent, no slot free: closed
+//!               |      `------ oldest, no slot free: closed
 //!               `- S3 -> connections; the longest-idle one is closed
 //! ```
 //!

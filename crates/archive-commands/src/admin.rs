@@ -265,7 +265,7 @@ fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     let left = pluralize(report.objects_left, "object");
-    let message = format!("{left} left as they were; restore what is archived first");
+    let message = format!("{left} unchanged; restore archived objects first");
     Err(ExitError::new(Exit::Partial, message).into())
 }
 
@@ -282,7 +282,7 @@ async fn verify(
             Some(error) => error.clone(),
             None if report.tracks_unreadable > 0 => {
                 let tracks = pluralize(report.tracks_unreadable, "track");
-                format!("{tracks} that only the set can give back")
+                format!("{tracks} that only the set can recover")
             }
             None => format!("margin {}", report.margin_min),
         };
@@ -333,12 +333,12 @@ fn report_verdict(report: &VerifyReport, unreadable: u64, out: &Output) -> anyho
     let damaged: u64 = report.tiers.iter().map(|tier| tier.bodies_damaged).sum();
     if damaged > 0 {
         wrong.push(format!("{damaged} of {in_tiers} are damaged"));
-        help.push("bring back what the store keeps of them, or delete their objects");
+        help.push("restore older versions of them in the store, or delete their objects");
     }
     let away = report.tiers.iter().filter(|tier| tier.error.is_some()).count() as u64;
     if away > 0 {
         wrong.push(format!("{} could not be read", pluralize(away, "tier of objects")));
-        help.push("mend what its line names and verify again");
+        help.push("fix the error shown for the tier and verify again");
     }
     if !wrong.is_empty() {
         let (verdict, wrong) = (style::out(Tone::Bad, "verdict: damaged"), wrong.join("; "));
@@ -382,7 +382,7 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     if unanswered.is_empty() {
         return Ok(());
     }
-    let message = format!("not all of it could be asked: {}", unanswered.join(", "));
+    let message = format!("no answer from: {}", unanswered.join(", "));
     Err(ExitError::new(Exit::Partial, message).into())
 }
 
@@ -395,7 +395,7 @@ fn show_tier(
     let (lines, unanswered) = match failure_report {
         Ok(lines) if lines.is_empty() => (vec!["well".to_owned()], None),
         Ok(lines) => (lines, None),
-        Err(error) => (vec![format!("cannot be asked: {error:#}")], Some(name)),
+        Err(error) => (vec![format!("does not answer: {error:#}")], Some(name)),
     };
     for line in lines {
         out.text(format_args!("{name:<10} {line}"))?;
@@ -501,7 +501,7 @@ fn show_restores(s: &Status) -> String {
     );
     if s.restores_failed > 0 {
         line.push_str(&format!(
-            ", {} given up: asked for again they are tried again",
+            ", {} given up; request them again to retry",
             group_digits(s.restores_failed)
         ));
     }
@@ -544,7 +544,7 @@ fn show_status(s: &Status) -> String {
     }
     for body in &s.staged_damaged {
         lines.push(format!(
-            "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",
+            "damaged    {}/{}: {} staged differ from the ingested ones; repair the disk, restart",
             body.bucket,
             body.key,
             bytes(body.bytes)
@@ -564,7 +564,7 @@ fn show_status(s: &Status) -> String {
     }
     if s.keys_lost > 0 {
         lines.push(format!(
-            "keys lost  {}: in no file of the key table; bring a backup of it back",
+            "keys lost  {}: in no file of the key table; restore a backup of it",
             group_digits(s.keys_lost)
         ));
     }

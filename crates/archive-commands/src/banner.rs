@@ -46,10 +46,10 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     let (secret, note) = match origin {
         KeyOrigin::New => (
             keys.secret_key.as_str(),
-            format!("{}   shown this once, kept in {stored}", keys.secret_key),
+            format!("{}   shown only this once, stored in {stored}", keys.secret_key),
         ),
         KeyOrigin::Stored => ("SECRET", format!("in {stored}")),
-        KeyOrigin::Provided => ("SECRET", "as given".to_owned()),
+        KeyOrigin::Provided => ("SECRET", "as provided".to_owned()),
     };
     let profile = config.geometry.as_ref().map_or(&config.profile, |geometry| &geometry.profile);
     let mut text = format!(
@@ -96,7 +96,7 @@ fn tomes_line(tomes: &Tomes) -> String {
 
 const fn disks_of(backend: Backend) -> &'static str {
     match backend {
-        Backend::Simulated => "simulated disks (directories that do not turn)",
+        Backend::Simulated => "simulated disks (directories)",
         Backend::Linux => "disks",
     }
 }

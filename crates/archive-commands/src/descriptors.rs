@@ -20,7 +20,7 @@ pub(crate) fn raise_limit() {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: before.maximum, maximum: before.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the bound of open files could not be raised (ulimit -n)");
+        tracing::warn!(%error, "the limit of open files could not be raised (ulimit -n)");
     }
 }
 

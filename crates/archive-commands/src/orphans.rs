@@ -43,12 +43,12 @@ pub(crate) async fn orphans(
 
 fn confirm(found: &[OrphanedSegment]) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
-        let message = "nobody is there to agree; add --yes to remove these segments for good";
+        let message = "no terminal to confirm on; add --yes to remove these segments for good";
         return Err(ExitError::new(Exit::Usage, message).into());
     }
     let bodies: u64 = found.iter().map(|orphan| orphan.bodies_with_keys).sum();
     note(format_args!(
-        "This cannot be undone. Up to {} in them could be brought back by `fulgurite recover`.\n\
+        "This cannot be undone. Up to {} in them could be recovered by `fulgurite recover`.\n\
          Type yes to remove them:",
         pluralize(bodies, "body")
     ));
@@ -61,7 +61,7 @@ fn confirm(found: &[OrphanedSegment]) -> anyhow::Result<()> {
 }
 
 fn show(orphan: &OrphanedSegment) -> String {
-    let run = orphan.run.map_or_else(|| "a run not known".to_owned(), |run| format!("run {run}"));
+    let run = orphan.run.map_or_else(|| "unknown run".to_owned(), |run| format!("run {run}"));
     let content = orphan.error.clone().unwrap_or_else(|| {
         // The contents of a segment of an older release are unknown; it has no run.
         let origin = match (orphan.records, orphan.bodies_with_keys, orphan.run) {

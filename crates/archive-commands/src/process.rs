@@ -32,6 +32,6 @@ pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u
 pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     let drawn = getrandom::fill(&mut bytes);
-    assert!(drawn.is_ok(), "the system gives random bytes once it has started");
+    assert!(drawn.is_ok(), "the operating system provides random bytes");
     bytes
 }

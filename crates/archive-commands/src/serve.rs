@@ -120,7 +120,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     let stopped = tokio::select! {
         stopped = running.stop() => stopped,
         () = wait_for(&mut terminate, &mut interrupt) => {
-            note("fulgurite: stopped at once; the next start finishes what was cut short");
+            note("fulgurite: stopped at once; the next start completes interrupted work");
             Ok(())
         }
     };
@@ -128,7 +128,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     match failure {
         Some(reason) => {
             let message =
-                format!("the archive ended itself: {reason}; mend the disk, then start again");
+                format!("the archive stopped: {reason}; repair the disk, then start again");
             Err(ExitError::new(Exit::KeysFailed, message).into())
         }
         None => stopped,

@@ -106,12 +106,12 @@ fn main() {
             kill_at(data, path);
         }
     });
-    disks_of_a_lost_index_are_not_taken();
+    disks_of_a_lost_index_are_not_reused();
 }
 
 /// An index without a rack id is left by a killed start, but also when an index was emptied: the
 /// disks tell these apart.
-fn disks_of_a_lost_index_are_not_taken() {
+fn disks_of_a_lost_index_are_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     kill_at(&data, "server.json");

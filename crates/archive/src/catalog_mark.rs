@@ -116,9 +116,9 @@ pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadVie
         path: data.display().to_string(),
         reason: format!(
             "the catalog is older than the archive: it ends with {found}, and \"{}\" was written \
-             after {age}. What was stored since would be denied. Nothing was moved or destroyed. \
+             after {age}. Objects stored since would be missing. Nothing was moved or destroyed. \
              Bring the newer catalog back (all of \"{}\"), or run `fulgurite recover --salvage \
-             --data {}`, which finds every object whose key is there",
+             --data {}`, which finds every object whose key exists",
             witness.display(),
             catalog.display(),
             data.display(),

@@ -66,7 +66,7 @@ impl Paths {
         if to.exists() {
             std::fs::remove_dir(&to).map_err(ArchiveError::io("replace", &to))?;
         }
-        tracing::warn!("a recovery was cut short at its end, and is finished now");
+        tracing::warn!("finishing a recovery that was interrupted at its last step");
         std::fs::rename(&from, &to).map_err(ArchiveError::io("rename", &from))?;
         sync_dir(&self.root)
     }
@@ -175,7 +175,7 @@ pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(unusable(
                 path,
-                "the master key is missing: bring it back from its backup; without it no object \
+                "the master key is missing: restore it from its backup; without it no object \
                  can be read",
             ));
         }
@@ -198,8 +198,8 @@ pub(crate) fn shared_key(path: &Path) -> Result<SecretKey> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(unusable(
                 path,
-                "there is no key of shared buckets: copy that of the archives that have them, or \
-                 make one with `openssl rand -hex 32` if there are none",
+                "there is no key of shared buckets: copy it from an archive that shares them, or \
+                 create one with `openssl rand -hex 32` if there is none",
             ));
         }
         Err(error) => return Err(ArchiveError::io("read the key of shared buckets", path)(error)),

@@ -18,11 +18,12 @@ pub enum ArchiveError {
     #[error("bucket \"{bucket}\" is shared by several archives: {what}")]
     NotShared { bucket: String, what: &'static str },
     #[error(
-        "bucket \"{bucket}\" is shared by several archives, and the configuration of this one does \
-         not name it: add it to geo.shared, or remove it here, which leaves its objects to others"
+        "bucket \"{bucket}\" is shared by several archives, but the configuration of this one does \
+         not name it: add it to geo.shared, or delete it here, which keeps its objects for the \
+         others"
     )]
     SharedElsewhere { bucket: String },
-    #[error("the key of shared buckets is wrong: another one began \"{bucket}\"")]
+    #[error("the key of shared buckets is wrong: bucket \"{bucket}\" was created with another key")]
     WrongSharedKey { bucket: String },
     #[error("bucket name \"{name}\" is not valid: {rule}")]
     InvalidBucketName { name: String, rule: &'static str },
@@ -54,7 +55,7 @@ pub enum ArchiveError {
     InvalidRange { start: u64, bytes: u64 },
     #[error("part {number} does not exist; the object has {count} parts")]
     InvalidPartNumber { number: u32, count: u32 },
-    #[error("where the parts of object \"{key}\" begin is not known; read it by ranges")]
+    #[error("the part lengths of object \"{key}\" are not stored; read it by byte ranges")]
     PartsNotKept { key: String },
     #[error("storage class \"{class}\" is not known")]
     InvalidStorageClass { class: String },
@@ -207,7 +208,7 @@ impl From<PlattersError> for ArchiveError {
             P::Internal { what } => Self::Internal { what },
             // These two delay shards: they are shown with the restores, but no call returns them.
             P::SetMissing { platter } => {
-                let reason = "it and every other of its set are missing".to_owned();
+                let reason = "it and all other platters of its set are missing".to_owned();
                 Self::PlatterOutOfReach { platter, reason }
             }
             P::FarUnavailable { library, what } => Self::TierUnavailable { tier: library, what },

@@ -47,7 +47,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })?
+        .map_err(|e| ArchiveError::Internal { what: format!("a worker panicked: {e}") })?
 }
 
 impl Archive {
@@ -77,8 +77,8 @@ impl Archive {
             };
             let state = blocking(open).await?;
             let shared = Arc::new(SharedBuckets::open(&state).await?);
-            let of = Arc::clone(&state);
-            let workers = blocking(move || Ok(Arc::new(Workers::start(&of)?))).await?;
+            let opened = Arc::clone(&state);
+            let workers = blocking(move || Ok(Arc::new(Workers::start(&opened)?))).await?;
             Ok(Self { state, workers, shared, is_ready: Arc::new(AtomicBool::new(true)) })
         })
     }
@@ -95,7 +95,10 @@ impl Archive {
                 let stopped = workers.stop();
                 state.close_logs();
                 if let Err(error) = state.record_settled() {
-                    tracing::warn!(%error, "the next start reads more of the logs than it need");
+                    tracing::warn!(
+                        %error,
+                        "cannot record the settled segments; the next start scans more of the logs"
+                    );
                 }
                 state.mark.record_or_warn(true);
                 stopped
@@ -146,8 +149,8 @@ impl Archive {
     /// `BucketNotEmpty` when it has objects or uploads.
     pub fn delete_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            if !self.shared.is_forgotten(bucket) {
-                let what = "take it out of geo.shared first; its objects stay for the others";
+            if !self.shared.is_unconfigured(bucket) {
+                let what = "remove it from geo.shared first; the other archives keep its objects";
                 self.shared.refuse(bucket, what)?;
             }
             list::delete_bucket(&self.state, bucket).await?;
@@ -162,7 +165,7 @@ impl Archive {
     /// `NoSuchBucket`.
     pub fn head_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<BucketInfo>> {
         Box::pin(async move {
-            self.shared.of(bucket)?;
+            self.shared.get(bucket)?;
             let row = crate::objects::commit::require_bucket(&*self.state.kv, bucket)?;
             Ok(BucketInfo { name: bucket.to_string(), created: row.created })
         })
@@ -188,7 +191,7 @@ impl Archive {
         options: PutOptions,
     ) -> BoxFuture<'a, Result<ObjectWriter>> {
         Box::pin(async move {
-            match self.shared.of(bucket)? {
+            match self.shared.get(bucket)? {
                 Some(shared) => Ok(shared.put(key, options, self.state.now()).await?.into()),
                 None => Ok(LocalWriter::begin(&self.state, bucket, key, options)?.into()),
             }
@@ -205,7 +208,7 @@ impl Archive {
         key: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<ObjectInfo>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 return shared.head(key).await;
             }
             let row = crate::objects::commit::require_object(&*self.state.kv, bucket, key)?;
@@ -224,7 +227,7 @@ impl Archive {
         range: Option<ByteRange>,
     ) -> BoxFuture<'a, Result<ObjectReader>> {
         Box::pin(async move {
-            match self.shared.of(bucket)? {
+            match self.shared.get(bucket)? {
                 Some(shared) => Ok(shared.get(key, range).await?.into()),
                 None => Ok(read::open(&self.state, bucket, key, range)?.into()),
             }
@@ -242,7 +245,7 @@ impl Archive {
         number: u32,
     ) -> BoxFuture<'a, Result<ObjectReader>> {
         Box::pin(async move {
-            match self.shared.of(bucket)? {
+            match self.shared.get(bucket)? {
                 Some(shared) => Ok(shared.get_part(key, number).await?.into()),
                 None => Ok(read::open_part(&self.state, bucket, key, number)?.into()),
             }
@@ -261,7 +264,7 @@ impl Archive {
         limit: usize,
     ) -> BoxFuture<'a, Result<ObjectParts>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 return shared.parts(key, after, limit).await;
             }
             let view = self.state.kv.snapshot();
@@ -281,7 +284,7 @@ impl Archive {
         query: ListQuery,
     ) -> BoxFuture<'a, Result<ListPage>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 return shared.list(&query).await;
             }
             let (state, bucket) = (Arc::clone(&self.state), bucket.clone());
@@ -300,7 +303,7 @@ impl Archive {
         key: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            match self.shared.of(bucket)? {
+            match self.shared.get(bucket)? {
                 Some(shared) => shared.delete(key).await,
                 None => put::delete(&self.state, bucket, key).await,
             }
@@ -318,8 +321,8 @@ impl Archive {
         mut options: PutOptions,
     ) -> BoxFuture<'a, Result<ObjectInfo>> {
         Box::pin(async move {
-            let shared = self.shared.of(to.0)?;
-            if shared.is_none() && self.shared.of(from.0)?.is_none() {
+            let shared = self.shared.get(to.0)?;
+            if shared.is_none() && self.shared.get(from.0)?.is_none() {
                 return put::copy(&self.state, from, to, options).await;
             }
             let mut reader = self.get(from.0, from.1, None).await?;
@@ -348,7 +351,7 @@ impl Archive {
         request: RestoreRequest,
     ) -> BoxFuture<'a, Result<RestoreOutcome>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 let class = shared.head(key).await?.class.name();
                 return Err(ArchiveError::NotArchived { class });
             }
@@ -367,7 +370,7 @@ impl Archive {
         options: UploadOptions,
     ) -> BoxFuture<'a, Result<UploadInfo>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 shared.check(key, options.class)?;
             }
             multipart::create(&self.state, bucket, key, options).await
@@ -427,7 +430,7 @@ impl Archive {
         Box::pin(async move {
             let name = name(bucket, key, upload);
             let completion = Completion { name, listed: parts, condition, checksum };
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 return shared::complete(&self.state, &shared, completion).await;
             }
             multipart::complete(&self.state, completion).await
@@ -531,7 +534,7 @@ impl Archive {
         progress: &'a Arc<Progress>,
     ) -> BoxFuture<'a, Result<MoveReport>> {
         Box::pin(async move {
-            let what = "none of its objects is given another class; upload it again";
+            let what = "the class of its objects cannot be changed; upload them again";
             self.shared.refuse(bucket, what)?;
             self.workers.reclassify(bucket.clone(), chosen, class, progress).await
         })
@@ -645,7 +648,7 @@ impl Archive {
         key: &'a ObjectKey,
     ) -> BoxFuture<'a, Result<Vec<ShardLocation>>> {
         Box::pin(async move {
-            if let Some(shared) = self.shared.of(bucket)? {
+            if let Some(shared) = self.shared.get(bucket)? {
                 return shared.head(key).await.map(|_| Vec::new());
             }
             status::locate(&self.state, bucket, key)

@@ -42,7 +42,7 @@ pub const FAIL_POINTS: [&str; 35] = [
 #[cfg(test)]
 mod tests {
     #[test]
-    fn those_of_the_glass_tier_are_among_them() {
+    fn glass_fail_points_are_listed() {
         for point in fulgurite_glass::FAIL_POINTS {
             assert!(super::FAIL_POINTS.contains(&point), "{point}");
         }

@@ -34,10 +34,10 @@ pub fn key_slot(input: &[u8]) {
     match (content(&slot), decode(&master, &slot)) {
         (Content::Valid { body, .. }, Some((found, _))) => assert_eq!(body, found),
         (_, None) => {}
-        (Content::Empty | Content::Damaged, Some(_)) => panic!("a key out of no whole slot"),
+        (Content::Empty | Content::Damaged, Some(_)) => panic!("an invalid slot returned a key"),
     }
     if let Some(repaired) = repair(&master, &slot) {
-        assert!(decode(&master, &repaired).is_some(), "a mended slot opens");
+        assert!(decode(&master, &repaired).is_some(), "a repaired slot opens");
     }
 }
 
@@ -72,8 +72,8 @@ fn round_trips<T: Row + PartialEq + std::fmt::Debug>(
     bytes: &[u8],
 ) {
     if let Ok(row) = rows::decode::<T>(space, bytes) {
-        let again = rows::encode(&row).expect("what was read can be written");
-        assert_eq!(rows::decode::<T>(space, &again).expect("and read again"), row);
+        let again = rows::encode(&row).expect("a decoded row encodes");
+        assert_eq!(rows::decode::<T>(space, &again).expect("the row decodes again"), row);
     }
 }
 
@@ -97,11 +97,11 @@ fn keys(bytes: &[u8]) {
 /// When a property does not hold.
 pub fn sealed_entry(input: &[u8]) {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
-    assert!(Entry::open(&key, body, input).is_err(), "nobody sealed this");
+    assert!(Entry::open(&key, body, input).is_err(), "unsealed bytes do not open");
     let sealed = seal_entry(&key, body, input).expect("the system gives random bytes");
     if let Ok(entry) = Entry::open(&key, body, &sealed) {
-        let again = entry.seal(&key, body).expect("what was read can be sealed");
-        assert_eq!(Entry::open(&key, body, &again).expect("and opened again"), entry);
+        let again = entry.seal(&key, body).expect("an opened entry seals");
+        assert_eq!(Entry::open(&key, body, &again).expect("the entry opens again"), entry);
     }
 }
 

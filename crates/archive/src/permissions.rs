@@ -39,7 +39,7 @@ fn mode(path: &Path) -> Result<Option<u32>> {
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata.mode() & 0o7777)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ArchiveError::io("look at", path)(error)),
+        Err(error) => Err(ArchiveError::io("inspect", path)(error)),
     }
 }
 
@@ -49,12 +49,12 @@ fn restrict(path: &Path) -> Result<()> {
     match std::fs::set_permissions(path, narrow) {
         Ok(()) => {
             let (path, mode) = (path.display(), format!("{mode:o}"));
-            tracing::warn!(%path, mode, "was open to others; now it is not");
+            tracing::warn!(%path, mode, "removed the permissions of group and others");
             Ok(())
         }
         Err(error) => Err(ArchiveError::Unusable {
             path: path.display().to_string(),
-            reason: format!("its mode {mode:o} lets others in, and it cannot be changed: {error}"),
+            reason: format!("its mode {mode:o} lets others in and cannot be changed: {error}"),
         }),
     }
 }
@@ -65,7 +65,7 @@ fn refuse_world_readable(path: &Path) -> Result<()> {
         Some(mode) => Err(ArchiveError::Unusable {
             path: path.display().to_string(),
             reason: format!(
-                "every user of this machine may use this key (mode {mode:o}); make it 600"
+                "every user of this machine may use this key (mode {mode:o}); set its mode to 600"
             ),
         }),
     }

@@ -175,15 +175,14 @@ pub fn recover(
     if !key_files::any_exists(&config) {
         return Err(ArchiveError::Unusable {
             path: paths.key_table().display().to_string(),
-            reason: "the key table is missing; bring it, or its copy, back from a backup"
-                .to_owned(),
+            reason: "the key table is missing; restore it or its copy from a backup".to_owned(),
         });
     }
     if !paths.platters().exists() {
         return Err(ArchiveError::Unusable {
             path: paths.platters().display().to_string(),
-            reason: "the platters are not there: bring them; or, if there were none or they are \
-                     lost, make this folder, empty, and recover what logs and tiers hold"
+            reason: "the folder of the platters is missing: bring it back; or, if there were no \
+                     platters or they are lost, create it empty and recover from logs and tiers"
                 .to_owned(),
         });
     }
@@ -202,7 +201,7 @@ pub fn recover(
     let tiers = tiers::read(&context, &mut bodies, &mut report)?;
     let listed = UnconfirmedList::read(&context.paths)?;
     let unconfirmed =
-        if options.salvage { UnconfirmedList::default() } else { salvaged.in_doubt(&listed) };
+        if options.salvage { UnconfirmedList::default() } else { salvaged.unconfirmed(&listed) };
     report.steps.glass = watch.lap();
     let findings = scan_logs(&context, segments, &unconfirmed, &mut bodies, &mut report, progress);
     report.steps.logs = watch.lap();
@@ -220,8 +219,8 @@ pub fn recover(
     report.steps.rows = watch.lap();
     report.set_aside = set_aside(&context, &findings.segments, &tally)?;
     write_unconfirmed(&context, &listed, &tally)?;
-    let kept = context.publish(clock.now())?;
-    report.catalog_kept = kept.map(|path| path.display().to_string());
+    let moved_to = context.publish(clock.now())?;
+    report.catalog_kept = moved_to.map(|path| path.display().to_string());
     report.steps.publish = watch.lap();
     report.seconds = clock.passed().since(Instant::ZERO).as_secs_f64();
     Ok(report)
@@ -237,8 +236,8 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
         return Err(ArchiveError::Unusable {
             path: paths.catalog().display().to_string(),
             reason: format!(
-                "there is a catalog, and all its {} rows read well: start the archive; to rebuild \
-                 the catalog all the same, ask for it with --salvage",
+                "the catalog is undamaged, and all its {} rows are readable: start the archive, or \
+                 rebuild the catalog anyway with --salvage",
                 salvaged.rows
             ),
         });
@@ -247,8 +246,8 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
         return Err(ArchiveError::Unusable {
             path: paths.catalog().display().to_string(),
             reason: format!(
-                "{newer}: recover with that program, for this one would leave out what it cannot \
-                 read; to do so all the same, ask for it with --salvage"
+                "{newer}: recover with that program, because this one would drop the rows it \
+                 cannot read; to do so anyway, pass --salvage"
             ),
         });
     }
@@ -297,7 +296,7 @@ fn scan_logs(
 fn keep_parts(bodies: &mut Bodies, findings: &LogFindings) {
     for body in findings.parts.keys() {
         if let Some(found) = bodies.get_mut(body) {
-            found.doubted = None;
+            found.unconfirmed = None;
         }
     }
 }
@@ -366,19 +365,19 @@ fn refuse_empty_result(
     glass: &Recovered,
     findings: &LogFindings,
 ) -> Result<()> {
-    let held: Vec<&Segment> =
-        findings.segments.iter().filter(|segment| segment.may_hold()).collect();
+    let segments: Vec<&Segment> =
+        findings.segments.iter().filter(|segment| segment.may_hold_bodies()).collect();
     let is_nothing = has_none && glass.sets() == 0;
-    if !is_nothing || held.is_empty() || context.slots.is_empty() {
+    if !is_nothing || segments.is_empty() || context.slots.is_empty() {
         return Ok(());
     }
     Err(ArchiveError::Unusable {
         path: context.config.data.display().to_string(),
         reason: format!(
-            "no platter was found and no object came back, but {} segments of the logs hold bytes \
+            "no platter was found and no object recovered, but {} segments of the logs hold bytes \
              of {} keys: nothing was changed. Is the disk of the platters mounted, and is this the \
              right key table?",
-            held.len(),
+            segments.len(),
             context.slots.len()
         ),
     })
@@ -438,7 +437,10 @@ fn write_rows(
 fn set_aside(context: &RecoveryContext, segments: &[Segment], tally: &Tally) -> Result<u64> {
     let mut count = 0;
     for segment in segments {
-        if segment.may_hold() && !segment.is_orphan && !tally.names(segment.kind, segment.number) {
+        if segment.may_hold_bodies()
+            && !segment.is_orphan
+            && !tally.names(segment.kind, segment.number)
+        {
             logs::set_aside(&context.paths, segment)?;
             count += 1;
         }

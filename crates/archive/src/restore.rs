@@ -76,7 +76,7 @@ pub(crate) async fn request(
 ) -> Result<RestoreOutcome> {
     if !(1..=RESTORE_DAYS_MAX).contains(&request.days) {
         return Err(ArchiveError::InvalidArgument {
-            what: format!("Days is a whole number from 1 to {RESTORE_DAYS_MAX}"),
+            what: format!("Days must be a whole number from 1 to {RESTORE_DAYS_MAX}"),
         });
     }
     let current = require_object(&*state.kv, bucket, key)?;
@@ -93,7 +93,9 @@ pub(crate) async fn request(
         let (state, bucket, key) = (Arc::clone(state), bucket.clone(), key.clone());
         let check = move || copies::check_before_extending(&state, &bucket, &key);
         let checked = tokio::task::spawn_blocking(check).await;
-        checked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
+        checked.map_err(|e| ArchiveError::Internal {
+            what: format!("the check of a copy panicked: {e}"),
+        })??;
     }
     let mark = RestoreMark { days: request.days, retrieval, requested: now, expiry: None };
     let day = state.config.day;
@@ -114,7 +116,9 @@ pub(crate) async fn request(
         }
         outcome.map(|(outcome, _)| outcome)
     });
-    accepted.await.map_err(|e| ArchiveError::Internal { what: format!("a request died: {e}") })?
+    accepted
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a request panicked: {e}") })?
 }
 
 fn accept(

@@ -35,7 +35,7 @@ mod version3;
 mod version4;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-pub(crate) use fulgurite_catalog::row::{Read, Row, read};
+pub(crate) use fulgurite_catalog::row::{Row, RowResult, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_glass::SPACES as GLASS_SPACES;
 pub(crate) use fulgurite_glass::Shard;
@@ -511,7 +511,7 @@ pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
     let bucket = reader.string()?;
     let key = reader.string()?;
     if reader.fixed::<16>()? != CURRENT {
-        let what = "an object's row has a key of a newer program".to_owned();
+        let what = "the key of an object's row".to_owned();
         return Err(ArchiveError::Corrupt { what });
     }
     reader.finish()?;

@@ -64,7 +64,7 @@ impl Space {
     /// Examines the disk that `data` is on.
     pub(crate) fn open(data: &Path, options: &SpaceOptions) -> Result<Self> {
         let disk = rustix::fs::statvfs(data).map_err(std::io::Error::from);
-        let disk = disk.map_err(ArchiveError::io("look at the disk of", data))?;
+        let disk = disk.map_err(ArchiveError::io("inspect the disk of", data))?;
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / SPACE_SHARE;
         let or_disk_share = |set: Option<ByteCount>, most| {
             let of_disk = share.min(most);
@@ -93,7 +93,7 @@ impl Space {
     /// Returns the free bytes of the disk.
     pub(crate) fn free(&self) -> Result<u64> {
         let disk = rustix::fs::statvfs(&self.data).map_err(std::io::Error::from);
-        let disk = disk.map_err(ArchiveError::io("look at the disk of", &self.data))?;
+        let disk = disk.map_err(ArchiveError::io("inspect the disk of", &self.data))?;
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
@@ -124,8 +124,8 @@ impl Space {
         }
         Err(ArchiveError::Full {
             what: format!(
-                "{} more do not fit on the disk: {} free, of which {} are promised to others and \
-                 {} are kept free (storage.free_min); delete something or make room",
+                "{} more do not fit on the disk: {} free, of which {} are reserved for other \
+                 bodies and {} are kept free (storage.free_min); delete objects or free disk space",
                 ByteCount::new(bytes),
                 ByteCount::new(free),
                 ByteCount::new(admitted),
@@ -175,17 +175,20 @@ impl Space {
 
     /// Deletes the reserve; `false` when there was none.
     pub(crate) fn give_up_reserve(&self) -> bool {
-        let mut held = self.lock();
-        if *held == 0 {
+        let mut reserve_bytes = self.lock();
+        if *reserve_bytes == 0 {
             return false;
         }
         let path = self.reserve_path();
         if let Err(error) = std::fs::remove_file(&path) {
-            tracing::error!(path = %path.display(), %error, "the reserve cannot be given up");
+            tracing::error!(path = %path.display(), %error, "cannot delete the reserve");
             return false;
         }
-        let bytes = std::mem::take(&mut *held);
-        tracing::warn!(bytes, "the disk is full: the reserve was given up for the catalog");
+        let bytes = std::mem::take(&mut *reserve_bytes);
+        tracing::warn!(
+            bytes,
+            "the disk is full: deleted the reserve to make space for the catalog"
+        );
         true
     }
 
@@ -212,25 +215,25 @@ impl Space {
 
     /// Creates the reserve if it is missing and the minimum free space allows it.
     pub(crate) fn keep_reserve(&self) -> Result<()> {
-        let mut held = self.lock();
-        if *held >= self.reserve_wanted {
+        let mut reserve_bytes = self.lock();
+        if *reserve_bytes >= self.reserve_wanted {
             return Ok(());
         }
         let admitted = self.admitted.load(Ordering::Relaxed);
-        if self.fits(self.reserve_wanted - *held, self.free()?, admitted).is_err() {
+        if self.fits(self.reserve_wanted - *reserve_bytes, self.free()?, admitted).is_err() {
             return Ok(());
         }
         let path = self.reserve_path();
         let made = allocate(&path, self.reserve_wanted);
-        *held = allocated(&path);
+        *reserve_bytes = allocated(&path);
         if made.is_err() {
             // A partial reserve would look like a complete one that another program truncated.
             let _ = std::fs::remove_file(&path);
-            *held = 0;
+            *reserve_bytes = 0;
         }
-        made.map_err(ArchiveError::io("reserve room in", &path))?;
+        made.map_err(ArchiveError::io("reserve space in", &path))?;
         sync_dir(&self.data)?;
-        tracing::info!(bytes = *held, "room is held in reserve for a full disk");
+        tracing::info!(bytes = *reserve_bytes, "reserved space for a full disk");
         Ok(())
     }
 }
@@ -253,8 +256,8 @@ fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut options = File::options();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let asked = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes);
-    if asked.is_err() || allocated(path) < bytes {
+    let allocation = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes);
+    if allocation.is_err() || allocated(path) < bytes {
         // The file system does not support fallocate, or compresses: write incompressible bytes.
         let mut noise = Seed::new(bytes).stream();
         let mut buffer = vec![0; 1 << 20];

@@ -29,7 +29,7 @@ pub(crate) fn finish_shreds(state: &Arc<ArchiveState>) -> Result<()> {
             .into_iter()
             .map(|(key, slot)| {
                 let body: [u8; 16] = key.try_into().map_err(|_| ArchiveError::Corrupt {
-                    what: "a shred row has a key that is no body id".to_owned(),
+                    what: "the key of a shred row is not a body id".to_owned(),
                 })?;
                 Ok((slot, ObjectId::from_bytes(body)))
             })
@@ -68,9 +68,9 @@ fn unconfirmed(
         state.unconfirmed_parts.store(unconfirmed.len() as u64, Ordering::Relaxed);
         tracing::warn!(
             bodies = unconfirmed.len(),
-            "parts of uploads in the logs have keys, and no row names them: uploads that a crash \
-             cut short, or the catalog is behind; they are kept, and `fulgurite recover --salvage` \
-             brings them back"
+            "parts of uploads in the logs have keys, but no row names them: a crash interrupted \
+             the uploads, or the catalog is behind; they are kept, and `fulgurite recover \
+             --salvage` recovers them"
         );
     }
     Ok(unconfirmed)
@@ -82,8 +82,8 @@ pub(crate) fn name_missing_platters(state: &ArchiveState) -> Result<()> {
     if missing > 0 {
         tracing::error!(
             missing,
-            "platters of the catalog are not there: bring them back, or the newer copy of their \
-             whole folder; what is on them comes from others of their sets as far as these suffice"
+            "platters of the catalog are missing: bring them back, or the newer copy of their \
+             whole folder; until then they are reconstructed from their sets where possible"
         );
     }
     Ok(())
@@ -139,8 +139,8 @@ pub(crate) fn sweep_orphan_keys(state: &Arc<ArchiveState>) -> Result<usize> {
     if let Some(platter) = state.platters.find_unknown()? {
         tracing::warn!(
             %platter,
-            "a platter is not in the catalog, which may be older than the keys: none of {} keys \
-             that nothing names is destroyed; run recover to find what they open",
+            "a platter is not in the catalog, which may be older than the keys: the {} keys \
+             that no row names are kept; run recover to find their bodies",
             orphans.len()
         );
         return Ok(0);
@@ -148,8 +148,8 @@ pub(crate) fn sweep_orphan_keys(state: &Arc<ArchiveState>) -> Result<usize> {
     if let Some(cut) = state.kv.cut_batch() {
         tracing::warn!(
             journal = %cut.journal.display(),
-            "the last batch of the catalog was torn, and cut off: none of {} keys that nothing \
-             names is destroyed",
+            "the last batch of the catalog was torn and cut off: the {} keys that no row \
+             names are kept",
             orphans.len()
         );
         return Ok(0);

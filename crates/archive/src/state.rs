@@ -41,8 +41,8 @@ use crate::tiers::{Tiers, far_libraries};
 use crate::{ArchiveError, Result};
 
 /// Advice for a catalog that is partly unreadable.
-pub(crate) const DAMAGED_CATALOG_REMEDY: &str = "run `fulgurite recover`, which keeps all that \
-    can be read of it and takes the rest from platters and logs";
+pub(crate) const DAMAGED_CATALOG_REMEDY: &str = "run `fulgurite recover`, which keeps its \
+    readable rows and rebuilds the others from platters and logs";
 
 /// An open data directory.
 #[derive(Debug)]
@@ -125,8 +125,8 @@ impl ArchiveState {
         let is_known = KeyTable::archive_of(&key_files::key_tables(&config)).is_some();
         let is_new = !paths.identity().exists() && !is_known;
         if is_new && !(is_empty_dir(&paths.platters()) && is_empty_dir(&paths.catalog())) {
-            let reason = "archive.json and the key table are missing; bring the key table, or its \
-                          copy, back from a backup";
+            let reason = "archive.json and the key table are missing; restore the key table or its \
+                          copy from a backup";
             return Err(unusable(&config.data, reason));
         }
         let has_content = key_files::has_any_key(&config) || !is_empty_dir(&paths.platters());
@@ -346,7 +346,7 @@ fn open_catalog(
         Err(ArchiveError::Catalog(error))
             if (error.is_out_of_space() || space.lacks_room()) && space.give_up_reserve() =>
         {
-            tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
+            tracing::warn!(error = error.chain(), "the catalog did not open; retrying");
             FjallStore::open_if(path, &SPACES, &config, accept)
         }
         opened => opened,

@@ -241,7 +241,7 @@ impl JobStatus {
     #[must_use]
     pub fn failure_report(&self) -> Option<String> {
         let trouble = self.trouble.as_ref()?;
-        let again = self.retry_seconds.map_or_else(String::new, |s| format!("; again in {s} s"));
+        let again = self.retry_seconds.map_or_else(String::new, |s| format!("; retry in {s} s"));
         Some(format!("{} failed: {trouble}{again}", self.name))
     }
 }

@@ -51,7 +51,7 @@ impl SyncTarget {
         if self.failed.set(reason).is_ok() {
             let reason = self.failed.get().map_or("", String::as_str);
             let path = self.path.display();
-            tracing::error!(%path, reason, "nothing more is written to a file");
+            tracing::error!(%path, reason, "a file failed and is not written any more");
         }
     }
 
@@ -91,7 +91,7 @@ pub(crate) struct GroupSync {
 impl GroupSync {
     #[expect(
         clippy::disallowed_methods,
-        reason = "no job: who waits for a sync is answered within one"
+        reason = "not a job: callers wait for the result of a sync"
     )]
     pub(crate) fn start(name: &str) -> Result<Self> {
         let (requests, inbox) = sync_channel(SYNC_QUEUE_MAX);

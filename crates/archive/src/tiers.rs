@@ -79,7 +79,7 @@ impl Tiers {
                 && !config.tiers.contains_key(name)
             {
                 let what = format!(
-                    "class {} goes to tier \"{name}\", and there is no such tier",
+                    "class {} goes to tier \"{name}\", but there is no such tier",
                     class.name()
                 );
                 return Err(ArchiveError::InvalidArgument { what });
@@ -89,7 +89,7 @@ impl Tiers {
             && !config.tiers.contains_key(name)
         {
             let what =
-                format!("puts are acknowledged at tier \"{name}\", and there is no such tier");
+                format!("puts are acknowledged at tier \"{name}\", but there is no such tier");
             return Err(ArchiveError::InvalidArgument { what });
         }
         if config.tiers.is_empty() {

@@ -414,14 +414,17 @@ impl CommitLoop {
                 Err(_) => {}
             }
         }
-        assert!(!answers.is_empty() && answers.len() <= GROUP_CLOSURES_MAX, "a group in limits");
+        assert!(
+            !answers.is_empty() && answers.len() <= GROUP_CLOSURES_MAX,
+            "the group is within its limits"
+        );
         (batch, answers, reopen_sender)
     }
 
     /// Starts refusing closures, until the store is reopened.
     fn fail(&mut self, error: CatalogError) {
         let reason = error.chain();
-        tracing::error!(error = reason, "the catalog takes no writes; it is opened again");
+        tracing::error!(error = reason, "the catalog accepts no writes; reopening it");
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         self.metrics.record_failure();
         // With a disk that stays full, the store opens and its next write fails: readers would be
@@ -455,14 +458,14 @@ impl CommitLoop {
         });
         match (&result, &mut self.failure) {
             (Ok(()), Some(_)) => {
-                tracing::info!("the catalog was opened again and takes writes");
+                tracing::info!("the catalog was reopened and accepts writes");
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 self.metrics.record_reopen();
                 let backoff = self.failure.take().map(|failure| failure.backoff);
                 self.last_reopen = backoff.map(|backoff| (Instant::now(), backoff));
             }
             (Err(error), Some(failure)) => {
-                tracing::warn!(error = error.chain(), "the catalog cannot be opened again yet");
+                tracing::warn!(error = error.chain(), "the catalog cannot be reopened yet");
                 failure.error = error.clone();
                 let reason = Some(error.chain());
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = reason;

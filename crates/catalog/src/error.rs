@@ -82,7 +82,7 @@ pub enum CatalogError {
     },
 
     /// A row cannot be encoded.
-    #[error("a row does not encode: {reason}")]
+    #[error("cannot encode a row: {reason}")]
     Unencoded {
         /// Error of the encoder.
         reason: String,
@@ -101,18 +101,18 @@ pub enum CatalogError {
 
     /// An earlier write failed, so the store refuses writes until it is reopened. Nothing of this
     /// request was written.
-    #[error("catalog takes no writes until it is opened again: {reason}")]
+    #[error("catalog accepts no writes until it is reopened: {reason}")]
     Poisoned {
         /// The write that failed.
         reason: String,
     },
 
     /// The store is being read, so it cannot be reopened at this moment.
-    #[error("catalog is read from, and cannot be opened again at this moment")]
+    #[error("catalog has open readers and cannot be reopened now")]
     InUse,
 
     /// The store could not be reopened yet, and cannot be read either.
-    #[error("catalog is closed until it can be opened again: {reason}")]
+    #[error("catalog is closed until it can be reopened: {reason}")]
     Closed {
         /// Why it could not be opened.
         reason: String,
@@ -130,7 +130,7 @@ pub enum CatalogError {
     },
 
     /// The key is empty or longer than the limit.
-    #[error("key of {len} bytes in space {space}; allowed are 1 to {KEY_BYTES_MAX}")]
+    #[error("key of {len} bytes in space {space}; a key has 1 to {KEY_BYTES_MAX}")]
     KeyLength {
         /// The space written to.
         space: &'static str,
@@ -139,7 +139,7 @@ pub enum CatalogError {
     },
 
     /// The value is longer than the limit.
-    #[error("value of {len} bytes in space {space}; allowed are {VALUE_BYTES_MAX}")]
+    #[error("value of {len} bytes in space {space}; the limit is {VALUE_BYTES_MAX}")]
     ValueLength {
         /// The space written to.
         space: &'static str,
@@ -148,7 +148,7 @@ pub enum CatalogError {
     },
 
     /// One transaction writes more than the limit.
-    #[error("transaction of {bytes} bytes; allowed are {TRANSACTION_BYTES_MAX}")]
+    #[error("transaction of {bytes} bytes; the limit is {TRANSACTION_BYTES_MAX}")]
     TransactionSize {
         /// Bytes that the transaction would have held.
         bytes: usize,
@@ -159,7 +159,7 @@ pub enum CatalogError {
     KeyEncoding {
         /// Where decoding stopped.
         offset: usize,
-        /// What was expected there.
+        /// What is wrong there.
         reason: &'static str,
     },
 

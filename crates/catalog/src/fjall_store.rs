@@ -289,7 +289,7 @@ impl KeyValue for FjallStore {
             _ => false,
         };
         let mut place = self.lock_without_readers()?;
-        *place = Err(CatalogError::Closed { reason: "it is being opened again".to_owned() });
+        *place = Err(CatalogError::Closed { reason: "it is being reopened".to_owned() });
         // The journal of a flushed store is not replayed: that would bring back deletions that
         // compaction has dropped.
         let settled = if is_flushed {
@@ -324,7 +324,7 @@ impl Drop for FjallStore {
         let flushed = engine.check_usable().and_then(|()| engine.flush());
         drop(engine);
         if let Err(error) = flushed.and_then(|()| layout::renew_journal(&self.path)) {
-            tracing::warn!(%error, "catalog closes with rows that are in its journal only");
+            tracing::warn!(%error, "catalog closes with rows that are only in its journal");
         }
     }
 }

@@ -99,7 +99,7 @@ impl KeyRange {
     /// A longer bound sorts directly after the key made of its first bytes, so that key comes
     /// before it.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        assert!(!self.is_empty(), "bounds of an empty range");
+        assert!(!self.is_empty(), "the range is not empty");
         let start = match self.start.get(..KEY_BYTES_MAX) {
             Some(key) if self.start.len() > KEY_BYTES_MAX => Bound::Excluded(key),
             _ => Bound::Included(self.start.as_slice()),

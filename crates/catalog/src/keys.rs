@@ -133,7 +133,7 @@ impl<'a> KeyReader<'a> {
     pub fn string(&mut self) -> Result<String, CatalogError> {
         let offset = self.offset;
         String::from_utf8(self.string_bytes()?)
-            .map_err(|_| CatalogError::KeyEncoding { offset, reason: "text is UTF-8" })
+            .map_err(|_| CatalogError::KeyEncoding { offset, reason: "string is not UTF-8" })
     }
 
     /// Reads a string field as bytes.
@@ -149,19 +149,19 @@ impl<'a> KeyReader<'a> {
                     text.push(ESCAPE);
                     self.offset += 2;
                 }
-                [ESCAPE, ..] => return Err(self.error("a zero byte is escaped")),
+                [ESCAPE, ..] => return Err(self.error("zero byte is not escaped")),
                 [byte, ..] => {
                     text.push(byte);
                     self.offset += 1;
                 }
-                [] => return Err(self.error("a string has an end")),
+                [] => return Err(self.error("string has no end")),
             }
         }
     }
 
     /// Reads `N` bytes as they are.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], CatalogError> {
-        let bytes = *self.rest().first_chunk().ok_or_else(|| self.error("a field is complete"))?;
+        let bytes = *self.rest().first_chunk().ok_or_else(|| self.error("field is truncated"))?;
         self.offset += N;
         Ok(bytes)
     }
@@ -198,7 +198,7 @@ impl<'a> KeyReader<'a> {
 
     /// Succeeds if every field has been read.
     pub fn finish(self) -> Result<(), CatalogError> {
-        if self.rest().is_empty() { Ok(()) } else { Err(self.error("a key has an end")) }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.error("bytes follow the last field")) }
     }
 
     fn rest(&self) -> &'a [u8] {

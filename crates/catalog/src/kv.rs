@@ -67,7 +67,7 @@ pub trait ReadView: Send + Sync {
             page.push((key.to_vec(), value.to_vec()));
             if page.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        assert!(page.len() <= limit, "a page within its limit");
+        assert!(page.len() <= limit, "the page is within its limit");
         Ok(page)
     }
 }

@@ -21,13 +21,13 @@ pub trait Row: Serialize + DeserializeOwned {
     const VERSION: u8;
 
     /// Decodes an older version, 1 or more.
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read(bytes)
     }
 }
 
 /// A row, or why the bytes do not decode.
-pub type Read<T> = Result<T, String>;
+pub type RowResult<T> = Result<T, String>;
 
 impl Row for u32 {
     const VERSION: u8 = 3;
@@ -42,7 +42,7 @@ impl Row for PlatterId {
 }
 
 /// Decodes a value from all of these bytes.
-pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> RowResult<T> {
     match postcard::take_from_bytes(bytes) {
         Ok((row, [])) => Ok(row),
         Ok((_, rest)) => Err(format!("{} bytes follow it", rest.len())),
@@ -51,7 +51,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
 }
 
 /// Decodes a value from the bytes of an older type.
-pub fn read_as<Old: DeserializeOwned, T: From<Old>>(bytes: &[u8]) -> Read<T> {
+pub fn read_as<Old: DeserializeOwned, T: From<Old>>(bytes: &[u8]) -> RowResult<T> {
     read::<Old>(bytes).map(T::from)
 }
 
@@ -71,7 +71,7 @@ pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
         Some((&version, row)) if (1..T::VERSION).contains(&version) => {
             T::decode_older(version, row)
         }
-        Some((0, _)) => Err("it has version 0, which there never was".to_owned()),
+        Some((0, _)) => Err("it has version 0, which never existed".to_owned()),
         Some((&version, _)) => {
             return Err(CatalogError::Newer { space: space.name(), version, known: T::VERSION });
         }
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_its_version_and_its_value_and_nothing_else() {
+    fn row_is_version_and_value_without_trailing_bytes() {
         assert_eq!(encode(&300_u64).unwrap(), [3, 0xAC, 0x02]);
         check(&[3, 0xAC, 0x02], Ok(300));
         check(&[1, 0xAC, 0x02], Ok(300));
         let message = |reason: &str| format!("a row of space \"numbers\" of the catalog{reason}");
         check(&[3, 7, 7], Err(&message(": 1 bytes follow it")));
-        check(&[0, 7], Err(&message(": it has version 0, which there never was")));
+        check(&[0, 7], Err(&message(": it has version 0, which never existed")));
         check(&[], Err(&message(": it is empty")));
         check(&[4, 7], Err(&message(" has version 4, and this program knows up to 3")));
     }

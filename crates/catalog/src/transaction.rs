@@ -113,11 +113,11 @@ impl fmt::Debug for Transaction<'_> {
 }
 
 /// A key in an overlay with its value; none if it is deleted.
-type Written<'a> = (&'a [u8], Option<&'a [u8]>);
+type OverlayRow<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Visits the overlay rows that come before `key`, then the row at `key` unless the overlay hides
 /// it.
-fn visit_overlaid<'a, I: Iterator<Item = Written<'a>>>(
+fn visit_overlaid<'a, I: Iterator<Item = OverlayRow<'a>>>(
     overlay: &mut Peekable<I>,
     direction: Direction,
     key: &[u8],
@@ -147,7 +147,7 @@ fn overlay<'a>(
     space: Space,
     range: &KeyRange,
     direction: Direction,
-) -> impl Iterator<Item = Written<'a>> {
+) -> impl Iterator<Item = OverlayRow<'a>> {
     let mut below = layer(group, space, range, direction).peekable();
     let mut above = layer(own, space, range, direction).peekable();
     std::iter::from_fn(move || {
@@ -172,7 +172,7 @@ fn layer<'a>(
     space: Space,
     range: &KeyRange,
     direction: Direction,
-) -> impl Iterator<Item = Written<'a>> {
+) -> impl Iterator<Item = OverlayRow<'a>> {
     let mut writes = batch.writes_in(space, range);
     std::iter::from_fn(move || {
         let writes = writes.as_mut()?;

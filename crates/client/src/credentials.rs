@@ -44,7 +44,7 @@ impl KeyPair {
     pub fn generate() -> anyhow::Result<Self> {
         let mut random = [0u8; 57];
         getrandom::fill(&mut random)
-            .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+            .map_err(|error| anyhow::anyhow!("cannot get random bytes from the system: {error}"))?;
         let letters: String =
             random.iter().map(|byte| char::from(LETTERS[usize::from(byte & 31)])).collect();
         let (name, secret) = letters.split_at(17);
@@ -73,8 +73,8 @@ pub fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
     };
     let pair = settings::from_toml(&text).map_err(|error| {
         // The error would show the offending line, which may hold the secret.
-        let at = error.span().map_or(0, |span| span.start);
-        let message = format!("credentials \"{}\" are wrong at byte {at}", path.display());
+        let offset = error.span().map_or(0, |span| span.start);
+        let message = format!("credentials \"{}\" are wrong at byte {offset}", path.display());
         ExitError::new(Exit::Config, message)
     })?;
     Ok(Some(pair))

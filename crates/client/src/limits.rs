@@ -44,7 +44,10 @@ pub const PART_PREFIX: &str = ".fulgurite-";
 /// Suffix of that name.
 pub const PART_SUFFIX: &str = ".part";
 
-const _: () = assert!(PART_BYTES_MIN <= MULTIPART_THRESHOLD_BYTES, "a multipart file has parts");
+const _: () = assert!(
+    PART_BYTES_MIN <= MULTIPART_THRESHOLD_BYTES,
+    "a multipart upload has at least one full part"
+);
 const _: () = assert!(MULTIPART_THRESHOLD_BYTES >> 20 <= BODY_MEMORY_MIB as u64, "a body fits");
 const _: () = assert!(STREAMED_PART_BYTES_MAX >> 20 <= BODY_MEMORY_MIB as u64, "a part fits");
 const _: () = assert!(COPY_PART_BYTES <= COPY_BYTES_MAX, "a part is no larger than an object");

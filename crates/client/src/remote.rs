@@ -58,14 +58,11 @@ impl RemoteArgs {
         let endpoint = match (&self.endpoint, &server) {
             (Some(endpoint), _) => endpoint.clone(),
             (None, Some(server)) => server.endpoint.clone(),
-            (None, None) => env_var("AWS_ENDPOINT_URL_S3")
-                .or_else(|| env_var("AWS_ENDPOINT_URL"))
-                .ok_or_else(|| {
-                    ExitError::new(
-                        Exit::Usage,
-                        "no server is named: give --endpoint URL or --data DIR",
-                    )
-                })?,
+            (None, None) => {
+                env_var("AWS_ENDPOINT_URL_S3").or_else(|| env_var("AWS_ENDPOINT_URL")).ok_or_else(
+                    || ExitError::new(Exit::Usage, "no server: pass --endpoint URL or --data DIR"),
+                )?
+            }
         };
         let (keys, session_token) = self.keys(server.as_ref())?;
         let trust = match (&self.ca, &server) {
@@ -117,7 +114,7 @@ impl RemoteArgs {
             return Ok((keys, None));
         }
         if self.access_key.is_some() != self.secret_key.is_some() {
-            let message = "--access-key and --secret-key go together";
+            let message = "--access-key and --secret-key must be passed together";
             return Err(ExitError::new(Exit::Usage, message).into());
         }
         if let Some(data) = &self.data
@@ -130,14 +127,14 @@ impl RemoteArgs {
                 Ok((KeyPair { access_key, secret_key }, env_var("AWS_SESSION_TOKEN")))
             }
             _ if server.is_some_and(|server| server.operator.is_some()) => {
-                let message = "the server was given its keys and does not keep them: set \
-                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need \
-                               none)";
+                let message = "the server was started with external keys and does not store them: \
+                               set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands \
+                               need none)";
                 Err(ExitError::new(Exit::Config, message).into())
             }
             _ => {
-                let message = "no credentials: give --access-key and --secret-key, set \
-                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name --data DIR";
+                let message = "no credentials: pass --access-key and --secret-key, set \
+                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass --data DIR";
                 Err(ExitError::new(Exit::Config, message).into())
             }
         }
@@ -151,7 +148,7 @@ fn stored_keys(data: &Path, server: Option<&ServerFile>) -> anyhow::Result<Optio
         Some(server) if server.access_key != keys.access_key => {
             tracing::debug!(
                 file = %credentials_path(data).display(),
-                "the server was started with other keys than these"
+                "the server uses other keys than this file"
             );
             Ok(None)
         }

@@ -49,11 +49,11 @@ pub fn create_operator_keys(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
     Ok((keys, path))
 }
 
-/// Removes the file of keys that a server leaves behind; they open nothing without the server.
+/// Removes the key file that a server leaves behind; the keys are invalid without the server.
 pub fn remove_operator_keys(data: &Path) {
     match std::fs::remove_file(operator_path(data)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "operator.toml could not be removed; its keys open nothing");
+            tracing::warn!(%error, "cannot remove operator.toml; its keys are no longer valid");
         }
         Ok(()) | Err(_) => {}
     }
@@ -84,13 +84,14 @@ impl ServerFile {
                 return Err(error).with_context(|| format!("cannot read \"{}\"", path.display()));
             }
         };
-        serde_json::from_str(&text).with_context(|| format!("\"{}\" is wrong", path.display()))
+        serde_json::from_str(&text)
+            .with_context(|| format!("\"{}\" is not a valid server file", path.display()))
     }
 
     /// Removes the server file of `data`, whose server no longer listens.
     pub fn remove(data: &Path) {
         if let Err(error) = std::fs::remove_file(server_path(data)) {
-            tracing::warn!(%error, "server.json could not be removed");
+            tracing::warn!(%error, "cannot remove server.json");
         }
         remove_operator_keys(data);
     }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_forced_or_one_that_processors_have() {
+    fn implausible_cache_sizes_are_refused() {
         assert_eq!(plausible_size(1024, 1 << 10), Some(1 << 20));
         for (count, each) in [(0, 1 << 10), (64, 1 << 10), (1 << 20, 1 << 10), (usize::MAX, 2)] {
             assert_eq!(plausible_size(count, each), None, "{count} of {each}");
@@ -99,7 +99,7 @@ mod tests {
     /// The Linux kernel reports the same number by another path.
     #[test]
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    fn the_processor_says_what_the_kernel_says() {
+    fn cpuid_cache_size_matches_the_kernel() {
         let folder = std::path::Path::new("/sys/devices/system/cpu/cpu0/cache");
         let read = |index: u32, attribute: &str| {
             std::fs::read_to_string(folder.join(format!("index{index}/{attribute}"))).ok()

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum CodeError {
     /// The field has too few elements, or a count is zero.
-    #[error("no code has {information} information and {redundancy} redundancy shards")]
+    #[error("there is no code of {information} information and {redundancy} redundancy shards")]
     Counts {
         /// Information shards requested.
         information: usize,
@@ -25,7 +25,7 @@ pub enum CodeError {
         bytes: usize,
     },
     /// Shards of one call differ in length.
-    #[error("shard {index} has {bytes} bytes where the first has {expected}")]
+    #[error("shard {index} has {bytes} bytes, but the first has {expected}")]
     UnequalShards {
         /// Index of the first shard that differs, in the order of the arguments.
         index: usize,
@@ -43,7 +43,7 @@ pub enum CodeError {
         shards: usize,
     },
     /// A call has more or fewer shards than the code.
-    #[error("{have} shards are given where the code has {need}")]
+    #[error("{have} shards were passed, but the code has {need}")]
     ShardCount {
         /// Shards given.
         have: usize,
@@ -51,13 +51,15 @@ pub enum CodeError {
         need: usize,
     },
     /// The environment forces an instruction set that is unknown, or that this processor lacks.
-    #[error("FULGURITE_ISA names \"{name}\", which this processor or this program does not know")]
+    #[error(
+        "FULGURITE_ISA names \"{name}\", which this processor or this program does not support"
+    )]
     Isa {
         /// The level named.
         name: String,
     },
     /// The environment forces a size that no L2 cache has.
-    #[error("FULGURITE_SECOND_CACHE_KIB is \"{kib}\"; a size is 128 to 65536 KiB")]
+    #[error("FULGURITE_SECOND_CACHE_KIB is \"{kib}\"; use 128 to 65536 KiB")]
     L2Cache {
         /// Value of the variable.
         kib: String,
@@ -75,7 +77,7 @@ pub enum CodeError {
         reason: &'static str,
     },
     /// The length of a word is not that of the LDPC code.
-    #[error("a word has {have} bits or bytes where the code has {need}")]
+    #[error("a word has {have} bits or bytes, but the code has {need}")]
     WordLength {
         /// Length of the word, in bytes of packed bits or in soft bits.
         have: usize,
@@ -83,7 +85,7 @@ pub enum CodeError {
         need: usize,
     },
     /// The bits per symbol are not 1 to 8, or an axis has none.
-    #[error("no symbol holds {bits} bits in this way")]
+    #[error("a symbol cannot hold {bits} bits in this way")]
     SymbolBits {
         /// Bits requested, of all axes.
         bits: usize,
@@ -92,7 +94,7 @@ pub enum CodeError {
     #[error("the scale of soft bits is not a positive number")]
     SoftScale,
     /// There are enough shards and relations, but they are not linearly independent.
-    #[error("what is left determines only {found} of {lost} lost information shards")]
+    #[error("the remaining shards determine only {found} of {lost} lost information shards")]
     LinearlyDependent {
         /// Information shards lost.
         lost: usize,
@@ -100,10 +102,12 @@ pub enum CodeError {
         found: usize,
     },
     /// A loss probability is not strictly between 0 and 1, or its variation is impossible.
-    #[error("no chance of loss has this mean and variation")]
+    #[error("no loss probability has this mean and variation")]
     LossRate,
     /// A sector has no payload, no rows of voxels, or too many bytes.
-    #[error("no sector has {payload} bytes of payload, {header} of header and rows of {row}")]
+    #[error(
+        "there is no sector of {payload} payload and {header} header bytes in rows of {row} voxels"
+    )]
     SectorShape {
         /// Payload bytes requested.
         payload: usize,

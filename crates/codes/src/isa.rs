@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn scalar_is_always_there_and_names_are_distinct() {
+    fn scalar_is_always_supported_and_names_are_distinct() {
         assert!(Isa::supported().any(|isa| isa == Isa::Scalar));
         let names: std::collections::BTreeSet<_> = Isa::ALL.map(Isa::name).into();
         assert_eq!(names.len(), Isa::ALL.len());

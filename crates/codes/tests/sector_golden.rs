@@ -53,7 +53,7 @@ fn random(mut state: u64) -> impl FnMut() -> u64 {
 }
 
 #[test]
-fn a_sector_is_written_as_ever() {
+fn sector_encoding_matches_the_golden_file() {
     let mut codec = codec();
     let mut symbols = vec![0; codec.voxels()];
     let payload = bytes(3000, 3);
@@ -67,7 +67,7 @@ fn a_sector_is_written_as_ever() {
 }
 
 #[test]
-fn the_sector_of_before_is_read() {
+fn golden_sector_is_decoded() {
     let (mut codec, payload) = (codec(), bytes(3000, 3));
     let mut soft = read(&golden_symbols());
     // One bit in a hundred weakly wrong, three not read, the same ones each time.
@@ -88,7 +88,7 @@ fn the_sector_of_before_is_read() {
 }
 
 #[test]
-fn a_symbol_less_or_another_sector_is_no_sector() {
+fn missing_symbols_or_another_header_are_rejected() {
     let mut codec = codec();
     let soft = read(&golden_symbols());
     assert!(codec.decode(&bytes(32, 8), &soft[3..]).is_err());

@@ -80,7 +80,7 @@ fn main() {
             test.iter().map(|(images, _)| decoder.decode(images, shape).unwrap()).collect();
         let rate = voxels / (cpu_time() - start).as_secs_f64();
         let score =
-            |(found, (_, symbols)): (_, &LabeledSector)| Score::of(medium, shape, found, symbols);
+            |(found, (_, symbols)): (_, &LabeledSector)| Score::new(medium, shape, found, symbols);
         let scores = Scores(found.iter().zip(&test).map(score).collect());
         let ser = |score: &Score| score.symbol_error_rate;
         let information = |score: &Score| score.information;

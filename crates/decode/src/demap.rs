@@ -188,7 +188,7 @@ impl Cloud {
     fn new(mean: [f64; 2], [xx, xy, yy]: [f64; 3]) -> Result<Self, DecodeError> {
         let determinant = xx * yy - xy * xy;
         if !(determinant > 0.0 && determinant.is_finite()) {
-            let reason = "estimates of a symbol are all alike, or no numbers".to_owned();
+            let reason = "estimates of a symbol are all equal, or not finite".to_owned();
             return Err(DecodeError::Fit { reason });
         }
         #[expect(clippy::cast_possible_truncation, reason = "single precision")]

@@ -65,7 +65,7 @@ pub enum DecodeError {
         reason: String,
     },
     /// The card beside a model is not a card, or has invalid values.
-    #[error("{path} is no card of a model: {reason}; export the model again")]
+    #[error("{path} is not a model card: {reason}; export the model again")]
     ModelCard {
         /// The card.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum DecodeError {
         reason: String,
     },
     /// A model is for another version of the front end.
-    #[error("{path} is a {found:?}; this is made for a {expected:?}: export the model again")]
+    #[error("{path} has format {found:?}, not {expected:?}; export the model again")]
     ModelFormat {
         /// The model or its card.
         path: PathBuf,
@@ -83,7 +83,7 @@ pub enum DecodeError {
         expected: &'static str,
     },
     /// A model's hash differs from its card's.
-    #[error("{path} has the hash {found}, its card says {expected}: take both from one export")]
+    #[error("{path} has hash {found}, but its card has {expected}; use both from one export")]
     ModelHash {
         /// The model.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum DecodeError {
         expected: String,
     },
     /// A file is not an ONNX graph from images to logits.
-    #[error("{path} is no network of the lab in ONNX: {reason}; export it again")]
+    #[error("{path} is not an ONNX network of the lab: {reason}; export it again")]
     NotOnnx {
         /// The file.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum DecodeError {
     },
     /// A model is for another medium.
     #[error(
-        "the model {model} has {found} {property}, {medium} has {expected}: name another model"
+        "the model {model} has {found} {property}, but {medium} has {expected}; use another model"
     )]
     ModelMedium {
         /// Name, version and hash.
@@ -117,7 +117,7 @@ pub enum DecodeError {
         medium: &'static str,
     },
     /// Weights, or values computed from them, are not finite.
-    #[error("the model {model} has a number that is none in {place}: it is damaged, take another")]
+    #[error("the model {model} has a number that is not finite in {place}; use an undamaged one")]
     ModelNotFinite {
         /// Name, version and hash.
         model: String,
@@ -125,7 +125,7 @@ pub enum DecodeError {
         place: String,
     },
     /// No model of this name is loaded.
-    #[error("no model {name} is loaded; there are {known}")]
+    #[error("no model {name} is loaded; loaded are {known}")]
     ModelUnknown {
         /// The name.
         name: String,

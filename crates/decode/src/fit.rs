@@ -255,7 +255,7 @@ impl Equations {
                 if row == column {
                     value += ridge;
                     if !(value > 0.0 && value.is_finite()) {
-                        let reason = format!("{} voxels say too little", self.voxels);
+                        let reason = format!("{} voxels are too few", self.voxels);
                         return Err(DecodeError::Fit { reason });
                     }
                     value = value.sqrt();
@@ -322,7 +322,7 @@ impl Windows {
                 let row = row.saturating_sub(HALF_WINDOW).min(rows - 1);
                 for (column, value) in line.iter_mut().enumerate() {
                     let column = column.saturating_sub(HALF_WINDOW).min(columns - 1);
-                    let shift = displacement.at(row / flat.per_pitch, column / flat.per_pitch);
+                    let shift = displacement.voxel(row / flat.per_pitch, column / flat.per_pitch);
                     *value = sample(flat, image, [row, column], shift);
                 }
             }
@@ -363,7 +363,7 @@ fn sample(flat: &FlatImages, image: usize, at: [usize; 2], shift: [f32; 2]) -> f
     let mut sum = 0.0;
     for (dy, v) in (-1..).zip(vertical) {
         for (dx, h) in (-1..).zip(horizontal) {
-            sum += v * h * flat.at(image, [row + dy, column + dx]);
+            sum += v * h * flat.pixel(image, [row + dy, column + dx]);
         }
     }
     sum

@@ -124,7 +124,7 @@ impl FlatImages {
     /// # Panics
     /// When there is no such image.
     #[must_use]
-    pub fn at(&self, image: usize, [row, column]: [isize; 2]) -> f32 {
+    pub fn pixel(&self, image: usize, [row, column]: [isize; 2]) -> f32 {
         assert!(image < self.images, "an image of {}", self.images);
         let [row, column] =
             [row, column].map(|at| (at + BORDER.cast_signed()).max(0).cast_unsigned());

@@ -193,7 +193,7 @@ impl TryFrom<Stored> for Linear {
             return refuse(format!("an equalizer of {images} images has {count} taps a part"));
         }
         if !taps.iter().flatten().all(|tap| tap.is_finite()) {
-            return refuse("a tap is no number".to_owned());
+            return refuse("a tap is not finite".to_owned());
         }
         if !(3..=4).contains(&pixels_per_pitch) {
             return refuse(format!("{pixels_per_pitch} pixels a pitch; there are 3 or 4"));

@@ -62,7 +62,7 @@ impl Matched {
         for row in 0..shape.rows() {
             for column in 0..shape.columns() {
                 let at = [row, column].map(|voxel| voxel * self.per_pitch + middle);
-                let shift = displacement.at(row, column);
+                let shift = displacement.voxel(row, column);
                 estimates.push([0, 1].map(|part| bilinear(&smooth[part], at, shift)));
             }
         }

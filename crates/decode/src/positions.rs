@@ -95,7 +95,7 @@ mod tests {
     use crate::{Displacement, FlatImages};
 
     #[test]
-    fn runs_are_the_places_one_by_one() {
+    fn runs_match_single_positions() {
         let (voxels, pitch) = (24, 3);
         let shape = SectorShape::new(24, 24).unwrap();
         let side = voxels * pitch;
@@ -125,12 +125,12 @@ mod tests {
                 let found = positions.run(&flat, column, window);
                 assert!(found.count > 0 && column + found.count <= voxels);
                 for voxel in 0..found.count {
-                    let shift = displacement.at(row, column + voxel);
-                    let of = [row, column + voxel];
+                    let shift = displacement.voxel(row, column + voxel);
+                    let voxel_at = [row, column + voxel];
                     let fractions = [0, 1].map(|axis| {
                         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
                         let shift = (8.0 * shift[axis]).round_ties_even() as isize;
-                        8 * (BORDER + of[axis] * pitch + 1).cast_signed() + shift
+                        8 * (BORDER + voxel_at[axis] * pitch + 1).cast_signed() + shift
                     });
                     let last = flat.rows - 16;
                     let first = fractions.map(|at| (at.div_euclid(8) - 7).max(0).cast_unsigned());

@@ -207,7 +207,7 @@ mod tests {
 
     /// Blocks give the same bits as single voxels.
     #[test]
-    fn blocks_are_as_single_voxels() {
+    fn blocks_match_single_voxels() {
         for symbols in [4, 8] {
             let drawn = logarithms(symbols, 100);
             let found = SymbolProbabilities::normalized(symbols, drawn.clone());
@@ -219,7 +219,7 @@ mod tests {
 
     /// An impossible symbol stays impossible; NaN affects only its own voxel.
     #[test]
-    fn numbers_that_are_none_stay_in_their_voxel() {
+    fn nan_affects_only_its_own_voxel() {
         let mut drawn = logarithms(8, 32);
         drawn[8] = f32::NEG_INFINITY;
         drawn[16] = f32::NAN;

@@ -50,7 +50,7 @@ impl Displacement {
 
     /// Returns the vertical and horizontal displacement of one voxel.
     #[must_use]
-    pub fn at(&self, row: usize, column: usize) -> [f32; 2] {
+    pub fn voxel(&self, row: usize, column: usize) -> [f32; 2] {
         [self.shift[0].row(row)[column], self.shift[1].row(row)[column]]
     }
 }
@@ -68,7 +68,7 @@ fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
     let mut shifts = Plane::new(real.rows, real.columns);
     for row in 0..shifts.rows {
         for column in 0..shifts.columns {
-            let shift = trend.at(&shifts, [row, column]);
+            let shift = trend.shift(&shifts, [row, column]);
             shifts.row_mut(row)[column] = shift;
             let (sin, cos) = sincos_turns(shift / pitch);
             let (re, im) = (&mut real.row_mut(row)[column], &mut imaginary.row_mut(row)[column]);
@@ -114,7 +114,7 @@ impl Trend {
         best.1
     }
 
-    fn at(&self, blocks: &Plane, [row, column]: [usize; 2]) -> f32 {
+    fn shift(&self, blocks: &Plane, [row, column]: [usize; 2]) -> f32 {
         let [down, right] = self.slopes;
         self.offset + down * place(row, blocks.rows) + right * place(column, blocks.columns)
     }

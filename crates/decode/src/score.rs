@@ -34,7 +34,7 @@ impl Score {
     /// # Panics
     /// When there are not as many voxels as in the shape.
     #[must_use]
-    pub fn of(
+    pub fn new(
         medium: Medium,
         shape: SectorShape,
         probabilities: &SymbolProbabilities,
@@ -84,19 +84,19 @@ pub struct Scores(pub Vec<Score>);
 impl Scores {
     /// Returns the mean of a figure and its standard error.
     #[must_use]
-    pub fn mean(&self, of: impl Fn(&Score) -> f64) -> (f64, f64) {
+    pub fn mean(&self, figure: impl Fn(&Score) -> f64) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "a count of sectors")]
         let count = self.0.len() as f64;
-        let mean = self.0.iter().map(&of).sum::<f64>() / count;
-        let squares = self.0.iter().map(|score| (of(score) - mean).powi(2)).sum::<f64>();
+        let mean = self.0.iter().map(&figure).sum::<f64>() / count;
+        let squares = self.0.iter().map(|score| (figure(score) - mean).powi(2)).sum::<f64>();
         (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
     }
 
     /// Returns the quantile of a figure: the value below which this share of the sectors lies
     /// (linear between sectors).
     #[must_use]
-    pub fn quantile(&self, share: f64, of: impl Fn(&Score) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.0.iter().map(of).collect();
+    pub fn quantile(&self, share: f64, figure: impl Fn(&Score) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.0.iter().map(figure).collect();
         values.sort_by(f64::total_cmp);
         #[expect(clippy::cast_precision_loss, reason = "a count of sectors")]
         let at = share.clamp(0.0, 1.0) * (values.len().saturating_sub(1)) as f64;

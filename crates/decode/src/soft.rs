@@ -171,7 +171,7 @@ impl SoftFit {
             let to = (until * count as f64).round() as usize;
             if to > from {
                 let voxels = self.sectors[from..to].iter().flat_map(|(_, voxels)| voxels);
-                bins.push(Bin::of(self.medium, until, voxels.copied().collect()));
+                bins.push(Bin::new(self.medium, until, voxels.copied().collect()));
                 from = to;
             }
         }
@@ -185,7 +185,8 @@ impl SoftFit {
     pub fn finish(mut self, about: Provenance) -> Result<SoftStatistics, DecodeError> {
         let sectors = self.sectors.len();
         if sectors < 32 {
-            let reason = format!("{sectors} sectors do not tell their spread; 32 are needed");
+            let reason =
+                format!("{sectors} sectors are too few to know their spread; 32 are needed");
             return Err(DecodeError::Fit { reason });
         }
         let bins = self.bins();
@@ -239,7 +240,7 @@ const fn is_circular(medium: Medium) -> bool {
 }
 
 impl Bin {
-    fn of(medium: Medium, until: f64, mut voxels: Vec<Voxel>) -> Self {
+    fn new(medium: Medium, until: f64, mut voxels: Vec<Voxel>) -> Self {
         let own =
             |voxel: &Voxel| voxel.0[usize::from(if is_circular(medium) { 0 } else { voxel.1 })];
         // A total order: the ranks do not depend on the order of the sectors.
@@ -276,7 +277,7 @@ impl Bin {
         if has_symbols && is_whole && is_share && is_consistent {
             return Ok(());
         }
-        Err(DecodeError::Fit { reason: "a bin of the statistics is not whole".to_owned() })
+        Err(DecodeError::Fit { reason: "a bin of the statistics is incomplete".to_owned() })
     }
 }
 
@@ -300,7 +301,7 @@ impl SoftStatistics {
         }
         let is_complete = statistics.outcomes.iter().all(Outcomes::is_complete);
         if !is_complete || statistics.outcomes.len() != statistics.bins.len() {
-            return Err(refuse("the outcomes of sectors are not whole".to_owned()));
+            return Err(refuse("the outcomes of sectors are incomplete".to_owned()));
         }
         Ok(statistics)
     }

@@ -49,7 +49,7 @@ pub(crate) fn scores(
         let side = u16::try_from(images.rows / usize::from(channel.optics.pixels_per_pitch));
         let shape = shape(side.unwrap());
         let found = decoder.decode(images, shape).unwrap();
-        Score::of(channel.medium, shape, &found, symbols)
+        Score::new(channel.medium, shape, &found, symbols)
     };
     Scores(test.iter().map(score).collect())
 }
@@ -85,7 +85,7 @@ fn decoders_read_what_was_written() {
 
 /// A shift of all images is found, and twice the shift is found as twice.
 #[test]
-fn registration_finds_where_voxels_are() {
+fn registration_finds_voxel_positions() {
     let mut channel = Channel::preset("easy").unwrap();
     channel.stage.shift_px = 0.3;
     channel.stage.warp_px = 0.0;
@@ -99,7 +99,7 @@ fn registration_finds_where_voxels_are() {
     let found = |channel: &Channel, number: u64| {
         let (images, _) = sector(channel, shape, number);
         let displacement = Displacement::find(&FlatImages::new(&images, 3), shape);
-        displacement.at(32, 32)
+        displacement.voxel(32, 32)
     };
     let mut spread = 0.0f32;
     for number in 0..6 {
@@ -122,7 +122,7 @@ fn registration_finds_where_voxels_are() {
 /// Sectors that are rotated and scaled by more than half a pitch at their corners are read as well
 /// as others.
 #[test]
-fn registration_follows_what_is_turned_and_stretched() {
+fn registration_follows_rotation_and_scale() {
     let shape = shape(128);
     let mut channel = Channel::preset("easy").unwrap();
     channel.optics.focus_um = 0.0;
@@ -141,7 +141,7 @@ fn registration_follows_what_is_turned_and_stretched() {
 
 /// Buffers reused from other sectors have no effect.
 #[test]
-fn decoders_forget_the_sectors_before() {
+fn decoders_keep_no_state_between_sectors() {
     let channel = Channel::preset("easy").unwrap();
     let train: Vec<LabeledSector> = (0..4).map(|i| sector(&channel, shape(64), i)).collect();
     let mut fit = LinearFit::new(channel.medium, 3, true, shape(64));
@@ -159,7 +159,7 @@ fn decoders_forget_the_sectors_before() {
 }
 
 #[test]
-fn a_demapper_knows_its_clouds() {
+fn demapper_matches_its_gaussians() {
     let medium = fulgurite_platter::channel::Medium::Birefringent;
     let demapper = Demapper::isotropic(medium, 0.02).unwrap();
     let found = demapper.probabilities(&[[1.0, 0.0], [0.0, 1.0], [-0.9, 0.1]]);
@@ -179,22 +179,22 @@ fn a_demapper_knows_its_clouds() {
 /// Hand-computed: all certain and right, all certain and wrong by one step of the ring, and
 /// uniform.
 #[test]
-fn scores_are_what_they_should_be() {
+fn scores_match_hand_computed_values() {
     let medium = fulgurite_platter::channel::Medium::Birefringent;
     let shape = shape(16);
     let sure = |symbol: usize| {
         let voxel: Vec<f32> = (0..8).map(|k| if k == symbol { 0.0 } else { -30.0 }).collect();
         SymbolProbabilities::normalized(8, voxel.repeat(256))
     };
-    let right = Score::of(medium, shape, &sure(3), &[3; 256]);
+    let right = Score::new(medium, shape, &sure(3), &[3; 256]);
     assert_eq!((right.voxels, right.symbol_error_rate, right.bit_error_rate), (64, 0.0, 0.0));
     assert!((right.information - 3.0).abs() < 1e-6);
-    let wrong = Score::of(medium, shape, &sure(4), &[3; 256]);
+    let wrong = Score::new(medium, shape, &sure(4), &[3; 256]);
     // Gray labels of neighbors differ in one bit of three.
     assert!((wrong.bit_error_rate - 1.0 / 3.0).abs() < 1e-12);
     assert!((wrong.symbol_error_rate - 1.0).abs() < 1e-12);
     let none = SymbolProbabilities::normalized(8, vec![0.0; 8 * 256]);
-    assert!(Score::of(medium, shape, &none, &[3; 256]).information.abs() < 1e-5);
+    assert!(Score::new(medium, shape, &none, &[3; 256]).information.abs() < 1e-5);
     let scores = Scores(vec![right, wrong]);
     assert!((scores.quantile(0.5, |score| score.symbol_error_rate) - 0.5).abs() < 1e-12);
     let (mean, error) = scores.mean(|score| score.symbol_error_rate);

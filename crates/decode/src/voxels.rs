@@ -106,7 +106,7 @@ impl VoxelReader {
         medium: VoxelMedium,
         decoders: Vec<Box<dyn Decoder + Send>>,
     ) -> Result<Self, DecodeError> {
-        assert!(!decoders.is_empty(), "a reader has decoders");
+        assert!(!decoders.is_empty(), "a reader needs at least one decoder");
         medium.channel.validate()?;
         Ok(Self { medium, decoders, frame: None, heads: Vec::new(), soft: Vec::new() })
     }

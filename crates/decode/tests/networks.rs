@@ -58,7 +58,7 @@ fn change(file: &mut Vec<u8>, places: &[usize], random: &mut RandomStream) {
 }
 
 #[test]
-fn changed_networks_are_run_or_refused() {
+fn altered_networks_run_or_are_refused() {
     let mut reached = [0; 3];
     for (name, file, count) in [("small", SMALL, 300), ("tiny", TINY, 300)] {
         let places = structure(file);
@@ -74,7 +74,7 @@ fn changed_networks_are_run_or_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_network_are_refused() {
+fn random_bytes_are_refused_as_a_network() {
     for number in 0..300 {
         let mut random = Seed::new(number).stream();
         let mut file = vec![0; below(&mut random, 400)];

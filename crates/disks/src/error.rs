@@ -18,21 +18,21 @@ pub enum DisksError {
     Asleep { place: PlaceId, power: Power },
     #[error("the disk in place {place} became {power} while it was used")]
     Gone { place: PlaceId, power: Power },
-    #[error("the disk in place {place} is in use by {leases}, and is not put down")]
+    #[error("the disk in place {place} has {leases} leases, so it is not spun down")]
     InUse { place: PlaceId, leases: usize },
     #[error("the disk in place {place} is {from} and cannot become {to}")]
     InvalidTransition { place: PlaceId, from: Power, to: Power },
-    #[error("\"{path}\" is not a path inside of a disk")]
+    #[error("\"{path}\" is not a path inside a disk")]
     OutsideDisk { path: PathBuf },
-    #[error("the disk in place {place} does not turn up: {reason}")]
+    #[error("the disk in place {place} does not spin up: {reason}")]
     SpinUp { place: PlaceId, reason: String },
     #[error("there is no disk at \"{device}\": {reason}")]
     NoDevice { device: PathBuf, reason: String },
-    #[error("disk \"{device}\" did not do as it was told: {reason}")]
+    #[error("disk \"{device}\" did not carry out a command: {reason}")]
     Device { device: PathBuf, reason: String },
     #[error("ledger \"{path}\", line {line}: {problem}")]
     Ledger { path: PathBuf, line: u64, problem: String },
-    #[error("no room left to {action} \"{path}\"")]
+    #[error("no space left to {action} \"{path}\"")]
     Full { action: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot {action} \"{path}\"")]
     Io { action: &'static str, path: PathBuf, source: io::Error },

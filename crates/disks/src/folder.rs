@@ -14,7 +14,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     for folder in path.ancestors().skip(1) {
         // The parent of a single name is the working directory.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        #[expect(clippy::disallowed_methods, reason = "a folder above any disk that sleeps")]
+        #[expect(clippy::disallowed_methods, reason = "the folder is on no disk that sleeps")]
         let opened = OpenOptions::new().read(true).open(folder);
         match opened.and_then(|folder| folder.sync_all()) {
             Err(error) if is_preexisting(&error) => break,

@@ -118,7 +118,7 @@ impl Guard {
         if to == Power::Unmounting && leases > 0 {
             return Err(DisksError::InUse { place, leases });
         }
-        assert!(slot.power == Power::Active || leases == 0, "nobody is let to a disk that sleeps");
+        assert!(slot.power == Power::Active || leases == 0, "only an active disk has leases");
         slot.period.set(to);
         slot.power = to;
         // Old leases stay bound to the disk that is out, whatever happens in its place.

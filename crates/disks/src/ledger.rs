@@ -10,7 +10,7 @@ mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::limits::WAKES_KEPT;
+use crate::limits::RECENT_SPIN_UPS_MAX;
 use crate::{CauseKind, GroupId, PlaceId, Wake};
 
 pub use file::{LedgerFile, LoadReport};
@@ -34,17 +34,17 @@ impl Ledger {
 
     /// Records a spin-up. Records come in order of time. One that does not, because the clock was
     /// set back, counts for the latest known hour.
-    pub fn record(&mut self, wake: Wake) {
-        for place in &wake.places {
-            self.places.entry(*place).or_default().record(wake.at, wake.cause);
+    pub fn record(&mut self, spin_up: Wake) {
+        for place in &spin_up.places {
+            self.places.entry(*place).or_default().record(spin_up.at, spin_up.cause);
         }
-        if let Some(group) = wake.group {
-            self.groups.entry(group).or_default().record(wake.at, wake.cause);
+        if let Some(group) = spin_up.group {
+            self.groups.entry(group).or_default().record(spin_up.at, spin_up.cause);
         }
-        if self.recent.len() == WAKES_KEPT {
+        if self.recent.len() == RECENT_SPIN_UPS_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back(wake);
+        self.recent.push_back(spin_up);
     }
 
     /// Records that a disk was replaced: the totals of its place start again.
@@ -60,7 +60,7 @@ impl Ledger {
 
     /// Returns the totals of a disk.
     #[must_use]
-    pub fn of(&self, place: PlaceId) -> Option<&Totals> {
+    pub fn disk_totals(&self, place: PlaceId) -> Option<&Totals> {
         self.places.get(&place)
     }
 
@@ -83,7 +83,7 @@ impl Ledger {
     /// Returns the spin-ups of all disks by this kind of cause.
     #[must_use]
     pub fn spin_ups_by(&self, kind: CauseKind) -> u64 {
-        self.places.values().map(|totals| totals.by(kind)).sum()
+        self.places.values().map(|totals| totals.count(kind)).sum()
     }
 
     /// Returns the most recent spin-ups, newest first.

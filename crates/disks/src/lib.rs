@@ -8,7 +8,7 @@
 //!      Backend          Ledger    Guard ---> Lease ---> DiskFile
 //!      a real disk,     spin-ups  power state of each disk; nothing of one
 //!      or a simulated   and why,  that sleeps is opened, and none is spun
-//!      one              by day    down while somebody has it open
+//!      one              by day    down while it is in use
 //! ```
 //!
 //! After Pelican (OSDI 2014, section 3): programs that merely inspected disks spun them up, so

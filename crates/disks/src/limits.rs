@@ -3,9 +3,9 @@
 use fulgurite_units::Duration;
 
 /// Spin-ups that a ledger keeps in memory; older ones are in its file and its totals.
-pub const WAKES_KEPT: usize = 4096;
+pub const RECENT_SPIN_UPS_MAX: usize = 4096;
 /// Maximum number of disks in one record: more than any rack spins up together.
-pub const WAKE_PLACES_MAX: usize = 4096;
+pub const RECORD_PLACES_MAX: usize = 4096;
 /// Maximum bytes of a line of a ledger's file after the first: a record with that many disks.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Maximum bytes of the first line, which holds the totals of every disk.
@@ -32,7 +32,8 @@ pub(crate) const PACED_AHEAD_BYTES: u64 = 4 << 20;
 /// Ranges of an open file that a simulated disk keeps in memory.
 pub(crate) const PACED_RUNS_MAX: usize = 64;
 
-const _: () = assert!(WAKES_KEPT > 0, "something can be asked for");
-const _: () = assert!(WAKE_PLACES_MAX * 11 < LINE_BYTES_MAX, "a wake is one line");
-const _: () = assert!(BUDGET_HOURS > 24, "a day is looked at whole");
-const _: () = assert!(FIRST_LINE_BYTES_MAX as u64 <= LEDGER_FILE_BYTES, "one fits the other");
+const _: () = assert!(RECENT_SPIN_UPS_MAX > 0, "the ledger keeps recent spin-ups");
+const _: () = assert!(RECORD_PLACES_MAX * 11 < LINE_BYTES_MAX, "a record fits a line");
+const _: () = assert!(BUDGET_HOURS > 24, "a budget covers a full day");
+const _: () =
+    assert!(FIRST_LINE_BYTES_MAX as u64 <= LEDGER_FILE_BYTES, "the first line fits the file");

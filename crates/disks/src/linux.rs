@@ -90,9 +90,12 @@ impl LinuxDisks {
             Ok(Some(registers)) => match ata::is_spinning(registers.count) {
                 Some(true) => Ok((Observed::Turning, None)),
                 Some(false) => Ok((Observed::Standby, None)),
-                None => Err(device(disk, format!("its power is {:02x}h", registers.count))),
+                None => Err(device(
+                    disk,
+                    format!("it reports the unknown power mode {:02x}h", registers.count),
+                )),
             },
-            Ok(None) => Err(device(disk, "it does not say whether it turns".to_owned())),
+            Ok(None) => Err(device(disk, "it does not report whether it spins".to_owned())),
             Err(Refusal::Unreachable) => Ok((Observed::Absent, None)),
             Err(Refusal::NotAta) => match &disk.smartctl {
                 Some(kind) => smartctl::query(&disk.device, kind),
@@ -174,10 +177,11 @@ impl Refusal {
     fn into_disks_error(self, at: &Path) -> DisksError {
         let device = at.to_owned();
         let reason = match self {
-            Self::Unreachable => "nobody answers".to_owned(),
-            Self::TimedOut => "it did not answer in time".to_owned(),
+            Self::Unreachable => "no device responds".to_owned(),
+            Self::TimedOut => "it did not respond in time".to_owned(),
             Self::NotAta => {
-                "what is between takes no ATA commands; name its kind for smartctl".to_owned()
+                "its bridge or controller passes no ATA commands; set its type for smartctl"
+                    .to_owned()
             }
             Self::Reported(message) => message,
         };
@@ -199,5 +203,5 @@ fn run(disk: &LinuxDisk, program: &str) -> Result<Duration> {
         return Ok(Duration::ZERO);
     }
     let message = String::from_utf8_lossy(&output.stderr);
-    Err(failed(message.lines().next().unwrap_or("it failed and says nothing").to_owned()))
+    Err(failed(message.lines().next().unwrap_or("it failed without a message").to_owned()))
 }

@@ -100,14 +100,14 @@ impl Pacer {
 
     fn wait_until(&self, at: Instant) {
         let (mutex, advanced) = &*self.advanced;
-        let mut held = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
         while self.clock.passed() < at {
-            held = match self.clock.sleep_until(at) {
+            guard = match self.clock.sleep_until(at) {
                 Some(left) => {
-                    let waited = advanced.wait_timeout(held, left.into());
+                    let waited = advanced.wait_timeout(guard, left.into());
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => advanced.wait(held).unwrap_or_else(PoisonError::into_inner),
+                None => advanced.wait(guard).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
@@ -210,36 +210,44 @@ mod tests {
     }
 
     #[test]
-    fn a_read_takes_a_seek_and_its_bytes_and_the_next_one_only_its_bytes() {
+    fn sequential_reads_seek_only_once() {
         let mut state = state();
         assert_eq!(state.ready_at(PACE, at(10), 0, 5_000), at(19));
         assert_eq!(state.ready_at(PACE, at(19), 5_000, 6_000), at(20));
         assert_eq!(state.ready_at(PACE, at(30), 90_000, 91_000), at(35), "elsewhere");
-        assert_eq!(state.ready_at(PACE, at(40), 1_000, 6_000), at(40), "it was read");
+        assert_eq!(state.ready_at(PACE, at(40), 1_000, 6_000), at(40), "already in memory");
     }
 
     #[test]
-    fn what_was_asked_for_ahead_comes_meanwhile() {
+    fn prefetched_bytes_arrive_meanwhile() {
         let mut state = state();
         state.ready_at(PACE, at(0), 10_000, 60_000);
         assert_eq!(state.ready_at(PACE, at(1), 10_000, 20_000), at(14));
-        assert_eq!(state.ready_at(PACE, at(40), 20_000, 30_000), at(40), "it is here");
+        assert_eq!(state.ready_at(PACE, at(40), 20_000, 30_000), at(40), "already in memory");
         assert_eq!(state.ready_at(PACE, at(41), 50_000, 60_000), at(54));
         // The head is already at the end of the range, so there is no seek.
         assert_eq!(state.ready_at(PACE, at(42), 55_000, 61_000), at(55));
-        assert_eq!(state.ready_at(PACE, at(60), 5_000, 11_000), at(69), "5 kB are new");
+        assert_eq!(
+            state.ready_at(PACE, at(60), 5_000, 11_000),
+            at(69),
+            "only 5 kB are read from the disk"
+        );
     }
 
     #[test]
-    fn who_reads_in_order_finds_the_next_bytes_read() {
+    fn sequential_reads_are_read_ahead() {
         let mut state = State { is_sequential: true, ..state() };
         assert_eq!(state.read(PACE, at(0), 0, 10_000), at(14));
         assert_eq!(state.read(PACE, at(100), 10_000, 20_000), at(100));
-        assert_eq!(state.read(PACE, at(100), 90_000, 120_000), at(124), "the disk is not so far");
+        assert_eq!(
+            state.read(PACE, at(100), 90_000, 120_000),
+            at(124),
+            "the disk has not read that far"
+        );
     }
 
     #[test]
-    fn what_is_out_of_memory_is_read_again() {
+    fn evicted_range_is_read_again() {
         let mut state = state();
         let mut now = at(0);
         for place in 0..=u64::try_from(PACED_RUNS_MAX).unwrap() {

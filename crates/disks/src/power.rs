@@ -58,7 +58,7 @@ impl Power {
         }
     }
 
-    /// Whether it is out of use until somebody intervenes.
+    /// Whether it is out of use until an operator intervenes.
     #[must_use]
     pub const fn is_out_of_service(self) -> bool {
         match self {
@@ -126,7 +126,7 @@ impl Draw {
 
     /// Returns the power draw of a state, in milliwatts.
     #[must_use]
-    pub const fn of(self, power: Power) -> u64 {
+    pub const fn milliwatts(self, power: Power) -> u64 {
         match power {
             Power::Standby | Power::Failed => self.standby_mw,
             Power::SpinningUp => self.spinning_up_mw,

@@ -134,8 +134,8 @@ impl Disk {
 
     fn check_usable(&self, place: PlaceId) -> Result<()> {
         let reason = match (self.unplugged, self.dead) {
-            (true, _) => "nothing is in its place (simulated)",
-            (false, true) => "it does not answer (simulated)",
+            (true, _) => "no disk is in its place (simulated)",
+            (false, true) => "it does not respond (simulated)",
             (false, false) => return Ok(()),
         };
         Err(DisksError::SpinUp { place, reason: reason.to_owned() })
@@ -151,7 +151,7 @@ impl Backend for Simulated {
             }
             if let Some(left) = disk.failures_left.checked_sub(1) {
                 disk.failures_left = left;
-                let reason = "it was told to, and stands still (simulated)".to_owned();
+                let reason = "it does not spin up (simulated)".to_owned();
                 return Err(DisksError::SpinUp { place, reason });
             }
             disk.spin_up();

@@ -36,6 +36,6 @@ impl TryFrom<[u64; 2]> for StartCount {
         if one == other {
             return Ok(Self(one));
         }
-        Err(format!("a count of starts is {one} and {other}"))
+        Err(format!("the two numbers of a start count differ: {one} and {other}"))
     }
 }

@@ -32,7 +32,7 @@ pub enum Cause {
 /// A cause without its operation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each is the cause of its name")]
+#[expect(missing_docs, reason = "each variant is named after its cause")]
 pub enum CauseKind {
     Request,
     Write,

@@ -33,10 +33,10 @@ use crate::shell::{CompletionsArgs, ManArgs, completions, man};
 #[derive(Debug, Parser)]
 #[command(name = "fulgurite", version, about, after_help = EXIT_CODES_HELP, max_term_width = 80)]
 struct Cli {
-    /// Print one JSON object a line instead of text
+    /// Print one JSON object per line instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Form of log lines on standard error: text or json
+    /// Format of log lines on standard error: text or json
     #[arg(
         long,
         value_enum,
@@ -73,13 +73,13 @@ enum Command {
     Objects(ObjectCommand),
     /// Seal, verify and watch a running archive
     Admin(AdminCommand),
-    /// Make, watch and mend the rack of cold disks
+    /// Create, watch and repair the rack of cold disks
     Rack(RackCommand),
-    /// Make, watch and mend the set of tomes
+    /// Create, watch and repair the set of tomes
     Tomes(TomesCommand),
     /// Serve a tome of a set in a process of its own
     Tome(TomeCommand),
-    /// Begin, watch and mend a namespace over several sites
+    /// Create, watch and repair a namespace over several sites
     Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
@@ -95,7 +95,7 @@ enum Command {
     Bench(BenchCommand),
     /// Measure, compare and draw the simulated voxels
     Glass(GlassCommand),
-    /// Simulate libraries, play their logs again, make traces
+    /// Simulate libraries, replay their logs, generate traces
     Twin(TwinCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),

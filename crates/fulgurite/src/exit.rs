@@ -117,7 +117,7 @@ fn exit_of_stacks(error: &StacksError) -> Exit {
     if matches!(
         error,
         StacksError::Invalid { .. }
-            | StacksError::Unmade { .. }
+            | StacksError::Incomplete { .. }
             | StacksError::Rack(_)
             | StacksError::WrongDisk { .. }
     ) {

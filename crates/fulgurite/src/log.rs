@@ -39,7 +39,7 @@ pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
         LogFormat::Json => builder.json().with_writer(EscapedLines(io::stderr)).try_init(),
     };
     if let Err(error) = started {
-        note(format_args!("fulgurite: no log: {error}"));
+        note(format_args!("fulgurite: cannot start the log: {error}"));
     }
 }
 

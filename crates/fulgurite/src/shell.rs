@@ -21,7 +21,7 @@ pub(crate) struct CompletionsArgs {
 /// Flags of `man`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Folder for the pages, like /usr/local/share/man/man1; made if it does not exist
+    /// Folder for the pages, like /usr/local/share/man/man1; created if missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -53,7 +53,7 @@ pub(crate) fn completions(
 pub(crate) fn man(args: &ManArgs, mut root: clap::Command, out: &Output) -> anyhow::Result<()> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).map_err(|error| {
-        ExitError::new(Exit::Failure, format!("cannot make \"{}\": {error}", folder.display()))
+        ExitError::new(Exit::Failure, format!("cannot create \"{}\": {error}", folder.display()))
     })?;
     root.build();
     let pages = write_pages(&root, "fulgurite", folder)?;
@@ -76,7 +76,7 @@ fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> anyhow::Re
 fn render(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
     let man = Man::new(command.clone()).title(name).section("1");
-    man.render(&mut page).context("a page cannot be made")?;
+    man.render(&mut page).context("cannot render a page")?;
     Ok(page)
 }
 

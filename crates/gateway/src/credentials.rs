@@ -28,13 +28,16 @@ impl Credentials {
         if !ACCESS_KEY_BYTES.contains(&access_key.len()) || !access_key.bytes().all(plain) {
             return fail(
                 "access key",
-                "it has 3 to 128 letters, digits, dots, hyphens, underscores",
+                "it must have 3 to 128 letters, digits, dots, hyphens, underscores",
             );
         }
         if !SECRET_KEY_BYTES.contains(&secret_key.len())
             || !secret_key.bytes().all(|b| b.is_ascii_graphic())
         {
-            return fail("secret key", "it has 8 to 128 printable ASCII characters, no spaces");
+            return fail(
+                "secret key",
+                "it must have 8 to 128 printable ASCII characters, no spaces",
+            );
         }
         Ok(Self { access_key: access_key.to_owned(), secret_key: secret_key.into() })
     }

@@ -22,11 +22,11 @@ pub enum GatewayError {
     TlsFile { action: &'static str, path: PathBuf, source: io::Error },
     #[error("\"{path}\" holds no {what} in PEM form")]
     TlsContent { path: PathBuf, what: &'static str },
-    #[error("certificate and key of \"{path}\" cannot be used")]
+    #[error("cannot use the certificate and key of \"{path}\"")]
     TlsPair { path: PathBuf, source: rustls::Error },
-    #[error("the nonces of admin calls in \"{path}\" cannot be read or written")]
+    #[error("cannot read or write the nonces of admin calls in \"{path}\"")]
     Nonces { path: PathBuf, source: io::Error },
-    #[error("cannot make a self-signed certificate")]
+    #[error("cannot generate a self-signed certificate")]
     TlsGenerate { source: rcgen::Error },
 }
 

@@ -77,20 +77,20 @@ pub fn chunked(
 /// CompleteMultipartUpload, RestoreObject, CreateBucket.
 #[must_use]
 pub fn documents(body: &[u8]) -> [Option<Vec<u8>>; 4] {
-    std::array::from_fn(|place| document(place, body))
+    std::array::from_fn(|index| document(index, body))
 }
 
 /// Returns a body in the plain form of the document at that index of `documents`.
 #[must_use]
-pub fn document(place: usize, body: &[u8]) -> Option<Vec<u8>> {
-    DOCUMENTS.get(place)?.rewrite(body).ok().map(Vec::from)
+pub fn document(index: usize, body: &[u8]) -> Option<Vec<u8>> {
+    DOCUMENTS.get(index)?.rewrite(body).ok().map(Vec::from)
 }
 
 /// Returns the fields that operations act on, by element and text, as s3s reads them from the plain
 /// form of the document at that index of `documents`; `None` when it refuses the document.
 #[must_use]
-pub fn read_document(place: usize, plain: &[u8]) -> Option<Vec<(&'static str, String)>> {
-    match place {
+pub fn read_document(index: usize, plain: &[u8]) -> Option<Vec<(&'static str, String)>> {
+    match index {
         0 => read::<Delete>(plain).map(|delete| {
             let quiet = delete.quiet.map(|quiet| ("Quiet", quiet.to_string()));
             let objects = delete.objects.into_iter().flat_map(|object| {
@@ -111,9 +111,9 @@ pub fn read_document(place: usize, plain: &[u8]) -> Option<Vec<(&'static str, St
             days.into_iter().chain(tiers).collect()
         }),
         _ => read::<CreateBucketConfiguration>(plain).map(|bucket| {
-            let place = bucket.location_constraint;
-            place
-                .map(|place| ("LocationConstraint", place.as_str().to_owned()))
+            let location = bucket.location_constraint;
+            location
+                .map(|location| ("LocationConstraint", location.as_str().to_owned()))
                 .into_iter()
                 .collect()
         }),

@@ -117,8 +117,11 @@ impl Limits {
     }
 }
 
-const _: () = assert!(CERTIFICATE_RENEWAL_DAYS < CERTIFICATE_DAYS, "a new one is not due");
-const _: () = assert!(DELETE_CONCURRENCY <= DELETE_KEYS_MAX, "no more at once than there can be");
+const _: () = assert!(
+    CERTIFICATE_RENEWAL_DAYS < CERTIFICATE_DAYS,
+    "a new certificate is not due for renewal"
+);
+const _: () = assert!(DELETE_CONCURRENCY <= DELETE_KEYS_MAX, "no more deletes than keys");
 
 #[cfg(test)]
 mod tests;

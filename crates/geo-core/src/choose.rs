@@ -1,6 +1,6 @@
 //! Conclusions from rows: what a proposer must propose, and what a reader may rely on.
 //!
-//! Both ask the same question: which values may have been chosen, given the rows at hand and that
+//! Both ask the same question: which values may have been chosen, given the known rows and that
 //! all others may hold anything?
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub enum Judgement {
 }
 
 /// Returns what must be proposed for a version, given the rows of all sites that promised (rule O4
-/// of Fast Paxos, with thresholds for the number of rows at hand).
+/// of Fast Paxos, with thresholds for the number of known rows).
 ///
 /// A value of a classic ballot wins over any value of the fast round, and the highest such ballot
 /// wins over lower ones. A value of the fast round is forced if enough rows hold it that it may
@@ -86,7 +86,7 @@ pub fn judge(quorums: Quorums, version: Version, rows: &[&Row]) -> Judgement {
         let may_classic = classic > 0 && classic + unread >= quorums.classic();
         open |= may_fast || may_classic;
     }
-    // While few rows are at hand, the unread ones alone may have chosen a value that none of these
+    // While few rows are known, the unread ones alone may have chosen a value that none of these
     // holds.
     open |= unread >= quorums.classic();
     if open { Judgement::Open } else { Judgement::Nothing }

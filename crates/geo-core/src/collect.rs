@@ -8,8 +8,9 @@
 //!                   none does, as far as some rows say: settle a no-op, so none ever will; erase
 //! ```
 //!
-//! A version is marked gone only after its fragments are gone: in the other order nobody would know
-//! that they exist. If a site does not answer, the version stays and the next run tries again.
+//! A version is marked gone only after its fragments are removed. In the other order, fragments
+//! could remain that no row names. If a site does not answer, the version stays and the next run
+//! retries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ pub struct CollectResult {
 pub struct Collect {
     terms: Terms,
     keep: Retention,
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     erasing: Option<BTreeMap<Fragment, (Version, Option<OpResult>)>>,
     dead: Vec<Version>,
     end: Option<CollectResult>,
@@ -59,7 +60,7 @@ impl Collect {
     #[must_use]
     pub fn new(terms: Terms, keep: Retention, random: RandomStream) -> Self {
         Self {
-            agreeing: EmbeddedProposer::new(terms.clone(), Goal::Read, None, random),
+            agreement: EmbeddedProposer::new(terms.clone(), Goal::Read, None, random),
             terms,
             keep,
             erasing: None,
@@ -69,12 +70,12 @@ impl Collect {
     }
 
     fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 
     fn conclude(&mut self, out: &mut Outbox<OpCommand>) {
         if self.erasing.is_none() {
-            match self.agreeing.outcome() {
+            match self.agreement.outcome() {
                 None => return,
                 Some(Outcome::Seen) => self.erase(out),
                 Some(_) => return self.end = Some(CollectResult::default()),
@@ -133,16 +134,16 @@ impl Controller for Collect {
         {
             entry.get_or_insert(*result);
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        if self.end.is_some() { None } else { self.agreeing.deadline() }
+        if self.end.is_some() { None } else { self.agreement.deadline() }
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
     }
 }
 
@@ -154,7 +155,7 @@ impl Operation for Collect {
     }
 
     fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 }
 
@@ -176,7 +177,7 @@ pub struct Sweep {
     terms: Terms,
     fragment: Fragment,
     random: RandomStream,
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     settled: bool,
     erasing: bool,
     end: Option<SweepResult>,
@@ -188,7 +189,7 @@ impl Sweep {
     pub fn new(terms: Terms, fragment: Fragment, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
-            agreeing: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
+            agreement: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
             terms,
             fragment,
             random,
@@ -202,12 +203,12 @@ impl Sweep {
         if self.erasing {
             return;
         }
-        match self.agreeing.outcome() {
+        match self.agreement.outcome() {
             None => return,
             Some(Outcome::Seen) => {}
             Some(_) => return self.end = Some(SweepResult::Left),
         }
-        let known = self.agreeing.proposer().known();
+        let known = self.agreement.proposer().known();
         if let Some(keep) = is_in_use(known, self.fragment.write) {
             if keep {
                 self.end = Some(SweepResult::Kept);
@@ -216,12 +217,12 @@ impl Sweep {
             }
             return;
         }
-        let rows = self.agreeing.proposer().rows();
+        let rows = self.agreement.proposer().rows();
         let write = self.fragment.write;
-        let of = |instance: &crate::Instance| {
+        let is_accepted = |instance: &crate::Instance| {
             instance.accepted.as_ref().is_some_and(|accepted| accepted.value.id == write)
         };
-        let nowhere = !rows.values().any(|row| row.open.values().any(of));
+        let nowhere = !rows.values().any(|row| row.open.values().any(is_accepted));
         let all = rows.len() == self.terms.quorums.sites();
         if self.settled || (nowhere && all) {
             return self.erase(out);
@@ -232,8 +233,8 @@ impl Sweep {
         let (version, known) = (known.last().next(), known.clone());
         let goal = Goal::Settle { version, noop: noop(&mut self.random) };
         let inner = child(&mut self.random);
-        self.agreeing.restart(self.terms.clone(), goal, known, inner);
-        self.agreeing.handle(now, &OpEvent::Begin, out);
+        self.agreement.restart(self.terms.clone(), goal, known, inner);
+        self.agreement.handle(now, &OpEvent::Begin, out);
     }
 
     fn erase(&mut self, out: &mut Outbox<OpCommand>) {
@@ -242,15 +243,15 @@ impl Sweep {
     }
 }
 
-/// Returns whether a version still uses a write's fragments; none if no known version is of the
-/// write.
+/// Returns whether a version still uses a write's fragments; none if no known version belongs to
+/// the write.
 fn is_in_use(known: &KnownVersions, write: WriteId) -> Option<bool> {
-    let of = |decided: &&crate::Decided| {
+    let uses_write = |decided: &crate::Decided| {
         let put = decided.value.put();
         let coded = put.and_then(|put| put.coded(decided.value.id));
-        coded.is_some_and(|(of, ..)| of == write)
+        coded.is_some_and(|(id, ..)| id == write)
     };
-    if known.decided.values().any(|decided| of(&decided)) {
+    if known.decided.values().any(uses_write) {
         return Some(true);
     }
     known.version_of(write).map(|_| false)
@@ -271,16 +272,16 @@ impl Controller for Sweep {
             self.end = Some(if gone { SweepResult::Erased } else { SweepResult::Left });
             return;
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        if self.end.is_some() { None } else { self.agreeing.deadline() }
+        if self.end.is_some() { None } else { self.agreement.deadline() }
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
     }
 }
 
@@ -292,6 +293,6 @@ impl Operation for Sweep {
     }
 
     fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 }

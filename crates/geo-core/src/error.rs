@@ -9,7 +9,7 @@ use crate::{SiteIndex, limits};
 #[non_exhaustive]
 pub enum Error {
     /// Unsupported number of voting sites.
-    #[error("{sites} sites that vote; it takes 3 to {}", limits::VOTING_SITES_MAX)]
+    #[error("{sites} voting sites are not supported; use 3 to {}", limits::VOTING_SITES_MAX)]
     Sites {
         /// Number of sites.
         sites: usize,
@@ -17,7 +17,7 @@ pub enum Error {
     /// With these sizes two values could be chosen for one version.
     #[error(
         "quorums of {promise} (promise), {classic} (classic) and {fast} (fast) of {sites} sites do \
-         not meet as they must: promise + classic > sites, promise + 2 fast > 2 sites, \
+         not intersect; use promise + classic > sites, promise + 2 fast > 2 sites, \
          classic <= fast <= sites"
     )]
     Quorums {
@@ -43,12 +43,12 @@ pub enum Error {
     #[error("not a row of this format")]
     RowForeign,
     /// A damaged row.
-    #[error("a damaged row")]
+    #[error("the row is damaged")]
     RowDamaged,
     /// A remote query or answer in another version of the encoding.
     #[error(
-        "a step of version {version}, and {known} is the one known here: run the same release of \
-         the program at both ends"
+        "step encoding version {version} is not supported, only version {known}: run the same \
+         release at both ends"
     )]
     StepVersion {
         /// Its version.
@@ -57,13 +57,13 @@ pub enum Error {
         known: u8,
     },
     /// Bytes that are not a remote query or answer.
-    #[error("no question about a row, or no answer to one")]
+    #[error("not a valid step query or answer")]
     StepDamaged,
     /// An inconsistent site map.
-    #[error("in the map of sites: {0}")]
+    #[error("invalid site map: {0}")]
     Map(String),
     /// A site that is not in the map.
-    #[error("the map has no {0}")]
+    #[error("the site map has no {0}")]
     NoSite(SiteIndex),
 }
 

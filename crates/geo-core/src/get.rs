@@ -57,7 +57,7 @@ pub struct Read {
     target: ReadTarget,
     terms: Terms,
     random: RandomStream,
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     rounds: u32,
     fetched: BTreeMap<Version, Option<FetchResult>>,
     /// Versions that were never acknowledged and are unreadable.
@@ -76,7 +76,7 @@ impl Read {
         let inner = child(&mut random);
         Self {
             target,
-            agreeing: EmbeddedProposer::new(terms.clone(), Goal::Read, None, inner),
+            agreement: EmbeddedProposer::new(terms.clone(), Goal::Read, None, inner),
             terms,
             random,
             rounds: 0,
@@ -91,18 +91,18 @@ impl Read {
     /// Rounds between sites so far.
     #[must_use]
     pub const fn rounds(&self) -> u32 {
-        let Rounds { read, fast, prepare, accept } = self.agreeing.proposer().rounds();
+        let Rounds { read, fast, prepare, accept } = self.agreement.proposer().rounds();
         self.rounds + read + fast + prepare + accept
     }
 
     /// What is known of the object.
     #[must_use]
     pub const fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 
-    /// Returns versions that turned out never to have been acknowledged. Make them obsolete, so
-    /// that later reads need not find out again.
+    /// Returns unreadable versions that were never acknowledged. Make them obsolete, so that later
+    /// reads need not check them again.
     #[must_use]
     pub const fn unreadable(&self) -> &BTreeSet<Version> {
         &self.unreadable
@@ -136,7 +136,7 @@ impl Read {
     }
 
     fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
-        let certain = match self.agreeing.outcome() {
+        let certain = match self.agreement.outcome() {
             Some(Outcome::Seen) => true,
             Some(_) => return self.end = Some(ReadResult::Unavailable),
             None => false,
@@ -153,7 +153,7 @@ impl Read {
             }
             return;
         }
-        // Before the last version is certain, fetch only what is certain to exist.
+        // Until the last version is certain, fetch only versions that are known to be durable.
         if certain || decided.durable {
             self.fetch(version, decided.value.clone(), out);
         }
@@ -209,17 +209,17 @@ impl Read {
         self.agree(Goal::Read, now, out);
     }
 
-    /// Settles a version that must have been decided, but that no row at hand knows.
+    /// Settles a version that must have been decided, but that no known row contains.
     fn fill(&mut self, version: Version, now: Instant, out: &mut Outbox<OpCommand>) {
         let noop = noop(&mut self.random);
         self.agree(Goal::Settle { version, noop }, now, out);
     }
 
     fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<OpCommand>) {
-        self.rounds += self.agreeing.proposer().rounds().total();
+        self.rounds += self.agreement.proposer().rounds().total();
         let (known, inner) = (self.known().clone(), child(&mut self.random));
-        self.agreeing.restart(self.terms.clone(), goal, known, inner);
-        self.agreeing.handle(now, &OpEvent::Begin, out);
+        self.agreement.restart(self.terms.clone(), goal, known, inner);
+        self.agreement.handle(now, &OpEvent::Begin, out);
     }
 }
 
@@ -255,16 +255,16 @@ impl Controller for Read {
         if let OpEvent::Changed(terms) = &event {
             self.terms = (**terms).clone();
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        if self.end.is_some() { None } else { self.agreeing.deadline() }
+        if self.end.is_some() { None } else { self.agreement.deadline() }
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
         if let Some(ReadResult::Found(version, value)) = &self.end {
             assert_eq!(self.known().write(*version), Some(value.id), "not what was decided");
         }

@@ -12,13 +12,13 @@
 //!
 //! Settling involves only some of the rows, so all are read again before the result says anything
 //! about them. If not all rows could be read in time, the object is reported neither as whole nor
-//! as incomplete. The result lists the unread rows, and the repair can be retried.
+//! as incomplete. The result lists the sites of the unread rows, and the repair can be retried.
 //!
 //! The proposer of a version may still be writing fragments, and somebody may have read the version
 //! just after the probe. So a version is made obsolete only once so many of its fragments are
 //! fenced that nobody will ever read it.
 //!
-//! Rows are notified last: a repair that is interrupted before starts over and does the same.
+//! Rows are notified last: an interrupted repair can simply be run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ pub struct HealResult {
     /// Acknowledged versions with too few fragments left.
     pub lost: Vec<Version>,
     /// Versions that were never acknowledged and were made obsolete.
-    pub hidden: Vec<Version>,
+    pub obsoleted: Vec<Version>,
     /// Voting sites whose rows were not read in time.
     pub unread: Vec<SiteIndex>,
     /// Sites whose rows do not vote because they lost their promises. Only [`crate::Restore`]
@@ -100,7 +100,7 @@ pub struct Heal {
     /// Timestamp of what it writes.
     time: UnixTime,
     random: RandomStream,
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     stage: Stage,
     /// Fragments of visible versions, with their state.
     fragments: BTreeMap<Fragment, Option<OpResult>>,
@@ -124,7 +124,7 @@ impl Heal {
     pub fn new(terms: Terms, policy: HealPolicy, time: UnixTime, mut random: RandomStream) -> Self {
         let inner = child(&mut random);
         Self {
-            agreeing: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
+            agreement: EmbeddedProposer::new(terms.clone(), Goal::ReadAll, None, inner),
             terms,
             policy,
             time,
@@ -144,15 +144,15 @@ impl Heal {
     /// What is known of the object.
     #[must_use]
     pub const fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 
     fn agree(&mut self, goal: Goal, now: Instant, out: &mut Outbox<OpCommand>) {
         self.agreements += 1;
         self.is_stale = !matches!(goal, Goal::ReadAll);
         let (known, inner) = (self.known().clone(), child(&mut self.random));
-        self.agreeing.restart(self.terms.clone(), goal, known, inner);
-        self.agreeing.handle(now, &OpEvent::Begin, out);
+        self.agreement.restart(self.terms.clone(), goal, known, inner);
+        self.agreement.handle(now, &OpEvent::Begin, out);
     }
 
     fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
@@ -169,10 +169,10 @@ impl Heal {
             }
             Stage::Obsoleting(versions) => {
                 let versions = versions.clone();
-                match self.agreeing.outcome() {
+                match self.agreement.outcome() {
                     None => {}
                     Some(Outcome::Written(_)) => {
-                        self.healed.hidden.extend(versions);
+                        self.healed.obsoleted.extend(versions);
                         self.start_over(now, out);
                     }
                     Some(_) => self.finish(out),
@@ -189,7 +189,7 @@ impl Heal {
     /// Continues after rows were read or a version was settled: with the next version, or the
     /// fragments.
     fn after_agreement(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
-        match self.agreeing.outcome() {
+        match self.agreement.outcome() {
             None => return,
             Some(Outcome::Seen) => {}
             Some(_) => return self.give_up(),
@@ -209,8 +209,8 @@ impl Heal {
             Ok(_) if self.is_stale && may_go_on => self.agree(Goal::ReadAll, now, out),
             Ok(visible) => {
                 let dead = self.known().dead(self.policy.keep, UnixTime::from_millis(u64::MAX));
-                let kept = visible.iter().filter(|(version, _)| !dead.contains(version));
-                let visible: Vec<_> = kept.map(|(v, d)| (*v, d.value.clone())).collect();
+                let live = visible.iter().filter(|(version, _)| !dead.contains(version));
+                let visible: Vec<_> = live.map(|(v, d)| (*v, d.value.clone())).collect();
                 self.probe(&visible, out);
                 self.conclude(now, out);
             }
@@ -220,7 +220,7 @@ impl Heal {
     /// Whether a row has accepted a value for the version after the last.
     fn is_next_open(&self) -> bool {
         let next = self.known().last().next();
-        self.agreeing.proposer().rows().values().any(|row| row.accepted(next).is_some())
+        self.agreement.proposer().rows().values().any(|row| row.accepted(next).is_some())
     }
 
     /// Ends because too few rows could be read.
@@ -232,7 +232,7 @@ impl Heal {
 
     /// Records the sites whose rows were not read.
     fn record_unread(&mut self) {
-        let proposer = self.agreeing.proposer();
+        let proposer = self.agreement.proposer();
         let unread = self.terms.voters.iter().filter(|site| !proposer.rows().contains_key(site));
         self.healed.unread = unread.copied().collect();
         self.healed.silent = proposer.silent().iter().copied().collect();
@@ -263,19 +263,19 @@ impl Heal {
     /// others exist.
     fn after_probe(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         self.stage = Stage::Rebuilding;
-        let mut restart = Vec::new();
+        let mut rebuild = Vec::new();
         for write in self.versions.keys().copied().collect::<Vec<_>>() {
-            let of = |(fragment, result): (&Fragment, &Option<OpResult>)| {
+            let of_write = |(fragment, result): (&Fragment, &Option<OpResult>)| {
                 (fragment.write == write).then_some((*fragment, *result))
             };
-            let all: Vec<_> = self.fragments.iter().filter_map(of).collect();
+            let all: Vec<_> = self.fragments.iter().filter_map(of_write).collect();
             let existing = all.iter().filter(|(_, result)| *result == Some(OpResult::Done)).count();
             let absent = all.iter().filter(|(_, result)| *result == Some(OpResult::Absent));
             if existing >= self.data(write) {
-                restart.extend(absent.map(|(fragment, _)| *fragment));
+                rebuild.extend(absent.map(|(fragment, _)| *fragment));
             }
         }
-        for fragment in restart {
+        for fragment in rebuild {
             self.fragments.insert(fragment, None);
             out.push(OpCommand::Fragment(fragment, FragmentOp::Rebuild));
         }
@@ -319,8 +319,8 @@ impl Heal {
             return self.finish(out);
         }
         let absent = |fragment: &Fragment, result: Option<OpResult>| {
-            let of = self.versions.get(&fragment.write);
-            result == Some(OpResult::Absent) && of.is_some_and(|version| obsolete.contains(version))
+            let version = self.versions.get(&fragment.write);
+            result == Some(OpResult::Absent) && version.is_some_and(|it| obsolete.contains(it))
         };
         let fence = self.fragments.iter().filter(|(fragment, result)| absent(fragment, **result));
         let fence: Vec<_> = fence.map(|(fragment, _)| *fragment).collect();
@@ -334,15 +334,16 @@ impl Heal {
     /// Makes versions obsolete that have so many fenced fragments that nobody will ever read them.
     fn obsolete(&mut self, mut obsolete: Vec<Version>, now: Instant, out: &mut Outbox<OpCommand>) {
         let versions = self.versions.clone();
-        let fenced = |version: &Version| {
-            let write = versions.iter().find(|(_, of)| *of == version).map(|(write, _)| *write);
+        let is_unreadable = |version: &Version| {
+            let write =
+                versions.iter().find(|(_, other)| *other == version).map(|(write, _)| *write);
             write.is_some_and(|write| {
-                let of = self.fenced.iter().filter(|fragment| fragment.write == write);
+                let fenced = self.fenced.iter().filter(|fragment| fragment.write == write);
                 let all = self.fragments.keys().filter(|fragment| fragment.write == write);
-                all.count() - of.count() < self.data(write)
+                all.count() - fenced.count() < self.data(write)
             })
         };
-        obsolete.retain(fenced);
+        obsolete.retain(is_unreadable);
         if obsolete.is_empty() {
             return self.finish(out);
         }
@@ -355,9 +356,9 @@ impl Heal {
 
     /// Returns how many fragments of a write exist, and how many certainly do not.
     fn count_fragments(&self, write: WriteId) -> (usize, usize) {
-        let of = self.fragments.iter().filter(|(fragment, _)| fragment.write == write);
+        let all = self.fragments.iter().filter(|(fragment, _)| fragment.write == write);
         let count =
-            |wanted: OpResult| of.clone().filter(|(_, result)| **result == Some(wanted)).count();
+            |wanted: OpResult| all.clone().filter(|(_, result)| **result == Some(wanted)).count();
         (count(OpResult::Done), count(OpResult::Absent))
     }
 
@@ -411,16 +412,16 @@ impl Controller for Heal {
         if let OpEvent::Changed(terms) = &event {
             self.terms = (**terms).clone();
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        if self.end.is_some() { None } else { self.agreeing.deadline() }
+        if self.end.is_some() { None } else { self.agreement.deadline() }
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
     }
 }
 

@@ -38,7 +38,7 @@ pub enum WriteResult {
 /// A write.
 #[derive(Debug)]
 pub struct Write {
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     terms: Terms,
     value: Value,
     /// The result of each fragment; none while it is in flight.
@@ -53,8 +53,8 @@ pub struct Write {
 
 impl Write {
     /// Creates a write of a value whose fragments are not written yet, or which has none. It is
-    /// acknowledged with `needed` of them written, if the others take longer than a round of the
-    /// terms, or are at sites that did not answer lately.
+    /// acknowledged with only `needed` fragments written if the others take longer than a round, or
+    /// are at sites that did not answer lately.
     #[must_use]
     pub fn new(
         terms: Terms,
@@ -67,7 +67,7 @@ impl Write {
         let fragments = if value.was_written() { Vec::new() } else { fragments(&value) };
         let needed = needed.min(fragments.len());
         Self {
-            agreeing: EmbeddedProposer::new(terms.clone(), goal, known, random),
+            agreement: EmbeddedProposer::new(terms.clone(), goal, known, random),
             terms,
             value,
             fragments: fragments.into_iter().map(|fragment| (fragment, None)).collect(),
@@ -80,22 +80,22 @@ impl Write {
     /// Rounds between sites so far.
     #[must_use]
     pub const fn rounds(&self) -> Rounds {
-        self.agreeing.proposer().rounds()
+        self.agreement.proposer().rounds()
     }
 
     /// What is known of the object.
     #[must_use]
     pub const fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 
     fn count(&self, result: Option<OpResult>) -> usize {
-        self.fragments.values().filter(|is| **is == result).count()
+        self.fragments.values().filter(|other| **other == result).count()
     }
 
     fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         let (written, open) = (self.count(Some(OpResult::Done)), self.count(None));
-        let decided = match self.agreeing.outcome() {
+        let decided = match self.agreement.outcome() {
             Some(Outcome::Refused) => return self.finish(WriteResult::Refused),
             Some(Outcome::Written(version)) => Some(*version),
             Some(Outcome::Indeterminate(version)) => {
@@ -108,7 +108,7 @@ impl Write {
         };
         if written + open < self.needed {
             // Without the bytes the version must not be acknowledged, nor proposed any further.
-            let proposed = self.agreeing.proposer().has_proposed();
+            let proposed = self.agreement.proposer().has_proposed();
             if decided.is_some() || !proposed {
                 self.finish(WriteResult::Unwritten(decided));
             }
@@ -188,7 +188,7 @@ impl Controller for Write {
             | OpEvent::FetchResult(..)
             | OpEvent::Timer => {}
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -196,11 +196,11 @@ impl Controller for Write {
         if self.end.is_some() {
             return None;
         }
-        self.agreeing.deadline().into_iter().chain(self.straggler_deadline).min()
+        self.agreement.deadline().into_iter().chain(self.straggler_deadline).min()
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
         if let Some(WriteResult::Done { missing, .. }) = &self.end {
             let written = self.fragments.len() - missing.len();
             assert!(written >= self.needed, "acknowledged with {written} of {}", self.needed);

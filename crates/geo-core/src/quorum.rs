@@ -43,31 +43,31 @@ pub struct Quorums {
 }
 
 impl Quorums {
-    /// Returns the sizes for this many voting sites.
+    /// Returns the quorum sizes for this many voting sites.
     ///
     /// # Errors
     /// [`Error::Sites`] if they are fewer than 3 or more than [`limits::VOTING_SITES_MAX`].
-    pub const fn new(sites: usize, sizes: QuorumRule) -> Result<Self, Error> {
+    pub const fn new(sites: usize, rule: QuorumRule) -> Result<Self, Error> {
         if sites < 3 || sites > limits::VOTING_SITES_MAX {
             return Err(Error::Sites { sites });
         }
         let majority = sites / 2 + 1;
         let balanced = 2 * sites / 3 + 1;
-        match sizes {
+        match rule {
             QuorumRule::Majority => {
-                Self::of(sites, majority, majority, (2 * sites - majority) / 2 + 1)
+                Self::from_sizes(sites, majority, majority, (2 * sites - majority) / 2 + 1)
             }
-            QuorumRule::Balanced => Self::of(sites, balanced, balanced, balanced),
-            QuorumRule::Flexible => Self::of(sites, sites, majority, majority),
+            QuorumRule::Balanced => Self::from_sizes(sites, balanced, balanced, balanced),
+            QuorumRule::Flexible => Self::from_sizes(sites, sites, majority, majority),
         }
     }
 
-    /// Returns these sizes: `promise` sites must promise, `classic` must accept in a classic round
-    /// and `fast` in a fast one.
+    /// Returns quorums of these sizes: `promise` sites must promise, `classic` must accept in a
+    /// classic round and `fast` in a fast one.
     ///
     /// # Errors
     /// [`Error::Quorums`] if two values could be chosen with them, or none.
-    pub const fn of(
+    pub const fn from_sizes(
         sites: usize,
         promise: usize,
         classic: usize,

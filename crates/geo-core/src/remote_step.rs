@@ -1,9 +1,9 @@
 //! Remote steps, executed on a node next to the row: the encoding of the query and of its answer
 //! (docs/formats/geo-step.md).
 //!
-//! The sender states what the site is at the moment ([`SiteState`]), because it has the site map
-//! and the remote node has none. So the remote step is the one that the sender would have executed
-//! itself. A query may arrive twice or late: a step recognizes its own effect, so it is idempotent.
+//! The query contains the current [`SiteState`], because only the sender has the site map. So the
+//! remote step is the one that the sender would have executed itself. A query may arrive twice or
+//! late: a step recognizes its own effect, so it is idempotent.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const VERSION: u8 = 1;
 pub struct StepQuery {
     /// The request to the site.
     pub request: Request,
-    /// What the site is, by the sender's site map.
+    /// State of the site, by the sender's site map.
     pub standing: SiteState,
     /// Whether there is probably no row yet, so that reading it first would be a wasted call.
     pub is_likely_new: bool,
@@ -50,11 +50,11 @@ enum RowError {
 pub fn step_bytes(
     bytes: Option<&[u8]>,
     request: &Request,
-    standing: SiteState,
+    site_state: SiteState,
     nonce: impl FnOnce() -> u128,
 ) -> Result<Image, Error> {
     let row = bytes.map(Row::decode).transpose()?;
-    let mut stepped = step(row.as_ref(), request, standing);
+    let mut stepped = step(row.as_ref(), request, site_state);
     if !stepped.changed {
         return Ok(Image { stepped, bytes: None });
     }
@@ -111,7 +111,7 @@ pub fn decode_answer(bytes: &[u8]) -> Result<Answer, Error> {
 
 fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     let bytes = postcard::to_extend(value, vec![VERSION]);
-    bytes.unwrap_or_else(|_| unreachable!("memory takes all, and every length is known"))
+    bytes.unwrap_or_else(|_| unreachable!("encoding into memory cannot fail"))
 }
 
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {

@@ -27,7 +27,7 @@ pub enum RestoreResult {
 pub struct Restore {
     terms: Terms,
     site: SiteIndex,
-    agreeing: EmbeddedProposer,
+    agreement: EmbeddedProposer,
     /// Number of the request to the site, and its deadline.
     pending: Option<(u32, Instant)>,
     end: Option<RestoreResult>,
@@ -38,19 +38,19 @@ impl Restore {
     #[must_use]
     pub fn new(mut terms: Terms, site: SiteIndex, random: RandomStream) -> Self {
         terms.voters.retain(|voter| *voter != site);
-        let agreeing = EmbeddedProposer::new(terms.clone(), Goal::Promise, None, random);
-        Self { terms, site, agreeing, pending: None, end: None }
+        let agreement = EmbeddedProposer::new(terms.clone(), Goal::Promise, None, random);
+        Self { terms, site, agreement, pending: None, end: None }
     }
 
     fn conclude(&mut self, now: Instant, out: &mut Outbox<OpCommand>) {
         if self.pending.is_some() {
             return;
         }
-        match self.agreeing.outcome() {
+        match self.agreement.outcome() {
             None => {}
             Some(Outcome::Promised(next, ballot)) => {
-                let call = self.agreeing.calls() + 1;
-                let known = self.agreeing.proposer().known().clone();
+                let call = self.agreement.calls() + 1;
+                let known = self.agreement.proposer().known().clone();
                 let command = Command::Restore { next: *next, ballot: *ballot };
                 let request = Request { epoch: self.terms.epoch, known, command };
                 self.pending = Some((call, now + self.terms.round));
@@ -81,7 +81,7 @@ impl Controller for Restore {
             }
             return;
         }
-        self.agreeing.handle(now, &event, out);
+        self.agreement.handle(now, &event, out);
         self.conclude(now, out);
     }
 
@@ -89,12 +89,12 @@ impl Controller for Restore {
         match (&self.end, self.pending) {
             (Some(_), _) => None,
             (None, Some((_, until))) => Some(until),
-            (None, None) => self.agreeing.deadline(),
+            (None, None) => self.agreement.deadline(),
         }
     }
 
     fn check(&self) {
-        self.agreeing.check();
+        self.agreement.check();
     }
 }
 
@@ -106,6 +106,6 @@ impl Operation for Restore {
     }
 
     fn known(&self) -> &KnownVersions {
-        self.agreeing.proposer().known()
+        self.agreement.proposer().known()
     }
 }

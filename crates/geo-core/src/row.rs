@@ -14,7 +14,7 @@ const MAGIC: [u8; 4] = *b"FGR\x01";
 pub struct Row {
     /// Versions that are known to be decided.
     pub known: KnownVersions,
-    /// Undecided versions of which something is known.
+    /// Undecided versions for which something was promised or accepted.
     pub open: BTreeMap<Version, Instance>,
     /// Whether the row does not vote: it was created after its site had lost its promises, and
     /// other sites have not restored it yet.

@@ -72,7 +72,7 @@ pub enum Command {
     },
 }
 
-/// State of a site at the moment, as its owner knows it from the map.
+/// Current state of a site, as the site map states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SiteState {
     /// The epoch of the map.
@@ -109,10 +109,10 @@ pub struct StepResult {
 
 /// Applies a request to a row, or to none.
 #[must_use]
-pub fn step(row: Option<&Row>, request: &Request, standing: SiteState) -> StepResult {
-    let missing = Row { silent: standing.rebuilding, ..Row::default() };
+pub fn step(row: Option<&Row>, request: &Request, site_state: SiteState) -> StepResult {
+    let missing = Row { silent: site_state.rebuilding, ..Row::default() };
     let mut row = row.cloned().unwrap_or(missing);
-    if request.epoch < standing.epoch {
+    if request.epoch < site_state.epoch {
         return StepResult { row, changed: false, verdict: Verdict::OldMap };
     }
     let learned = row.learn(&request.known);

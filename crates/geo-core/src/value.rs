@@ -71,14 +71,14 @@ impl Hash for Value {
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match &*self.change {
+        let kind = match &*self.change {
             Change::Put(_) => "put",
             Change::Delete => "delete",
             Change::DeleteVersions(_) => "delete-versions",
             Change::Noop => "noop",
             Change::Gone => "gone",
         };
-        write!(f, "{what} {:x}", self.id.0)
+        write!(f, "{kind} {:x}", self.id.0)
     }
 }
 

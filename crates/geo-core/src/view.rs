@@ -6,7 +6,7 @@ use fulgurite_units::UnixTime;
 
 use crate::{Change, Decided, KnownVersions, Version};
 
-/// A version that must be known to tell the state of an object, and is not.
+/// An unknown version without which the state of an object cannot be derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole(pub Version);
 

@@ -15,7 +15,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+    reason = "a measurement tool: it prints, reads clocks, and panics on invalid arguments"
 )]
 
 use std::sync::Arc;
@@ -95,10 +95,14 @@ fn coding(rounds: usize) {
             let began = Instant::now();
             let payloads = code.encode(&chunk);
             encode.push(began.elapsed().as_secs_f64() * 1e3);
-            let given: Vec<(usize, &[u8])> =
-                payloads.iter().enumerate().skip(1).map(|(at, it)| (at, &**it)).collect();
+            let available: Vec<(usize, &[u8])> = payloads
+                .iter()
+                .enumerate()
+                .skip(1)
+                .map(|(index, payload)| (index, &**payload))
+                .collect();
             let began = Instant::now();
-            let whole = code.decode(length, &given[..code.data()]).unwrap();
+            let whole = code.decode(length, &available[..code.data()]).unwrap();
             decode.push(began.elapsed().as_secs_f64() * 1e3);
             assert_eq!(whole, chunk);
         }
@@ -215,6 +219,6 @@ fn main() {
         ["large", mib, rounds, ref urls @ ..] if urls.len() == 3 => {
             runtime.block_on(large(mib.parse().unwrap(), rounds.parse().unwrap(), urls));
         }
-        _ => panic!("no such measurement: {words:?}"),
+        _ => panic!("unknown measurement: {words:?}"),
     }
 }

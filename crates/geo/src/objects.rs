@@ -59,7 +59,7 @@ pub use fulgurite_tier::Mode;
 pub use live_map::OpenSites;
 pub use maintenance::MaintenanceReport;
 pub use map::{All, Listing, SiteEntry, SiteMap, Versions};
-pub use notes::{ByteStream, NotedObject};
+pub use notes::{ByteStream, ObjectWithNote};
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
 pub use undecided_versions::UndecidedReport;

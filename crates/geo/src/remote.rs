@@ -20,7 +20,7 @@
 //! wire      messages                        tls             mutual authentication
 //! ```
 //!
-//! A node is stateless: any number of them may serve one site, and a lost one is simply restarted.
+//! A node is stateless: any number of them may serve one site, and a failed one is restarted.
 //! Not here: what rows mean (`fulgurite_geo_core`), and stores (`crate::stores`).
 
 mod blob_handlers;

@@ -18,9 +18,8 @@
 //! open              from URLs to stores
 //! ```
 //!
-//! Not here: what rows mean and how sites agree. Every failed call states whether it was refused,
-//! not executed, or has an unknown outcome ([`Certainty`]); nothing is retried behind the caller's
-//! back.
+//! Every failed call states whether it was refused, not executed, or has an unknown outcome
+//! ([`Certainty`]). No call is retried implicitly. Not here: what rows mean and how sites agree.
 
 mod address;
 mod blob;

@@ -46,30 +46,30 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-#[expect(clippy::print_stdout, reason = "what a test without a harness says")]
+#[expect(clippy::print_stdout, reason = "a test without a harness prints its results")]
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).is_some_and(|first| first == VICTIM) {
-        return run(be_killed(Path::new(&arguments[2]), arguments[3].parse().unwrap()));
+        return run(run_victim(Path::new(&arguments[2]), arguments[3].parse().unwrap()));
     }
     if arguments.get(1).is_some_and(|first| first == COUNTER) {
         return run(count(Path::new(&arguments[2])));
     }
-    at_once();
+    run_counters();
     let mut left = BTreeSet::new();
     for step in 0..DirectoryStep::ALL.len() {
-        left.insert((step, at_a_step(step)));
+        left.insert((step, kill_before_step(step)));
     }
     // Before the rename the old row, after it the new one.
     let expected = (0..DirectoryStep::ALL.len()).map(|step| (step, step > 4));
     assert_eq!(left, expected.collect(), "which row is left after which step");
-    at_any_moment();
-    println!("counted by {COUNTERS} processes at once");
+    kill_at_random_moments();
+    println!("counted by {COUNTERS} concurrent processes");
     println!("killed at {} steps and {KILLS} moments", DirectoryStep::ALL.len());
 }
 
 /// Several processes increment one row; one of them creates the table.
-fn at_once() {
+fn run_counters() {
     let folder = tempfile::tempdir().unwrap();
     let counters = (0..COUNTERS).map(|_| {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -77,7 +77,7 @@ fn at_once() {
     });
     let mut counters: Vec<_> = counters.collect();
     assert!(counters.iter_mut().all(|counter| counter.wait().unwrap().success()));
-    assert_eq!(found(folder.path()), COUNTERS * INCREMENTS);
+    assert_eq!(reopen_and_read(folder.path()), COUNTERS * INCREMENTS);
 }
 
 /// Increments a row several times, concurrently with others.
@@ -98,10 +98,12 @@ async fn count(folder: &Path) {
 }
 
 /// Writes rows forever and prints each acknowledged one; dies before a step of the second write.
-async fn be_killed(folder: &Path, step: usize) {
+async fn run_victim(folder: &Path, step: usize) {
     let passed = AtomicU64::new(0);
-    let fault_hook = FaultHook::new(move |at| {
-        if DirectoryStep::ALL.get(step) == Some(&at) && passed.fetch_add(1, Ordering::SeqCst) == 1 {
+    let fault_hook = FaultHook::new(move |current| {
+        if DirectoryStep::ALL.get(step) == Some(&current)
+            && passed.fetch_add(1, Ordering::SeqCst) == 1
+        {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
                 .unwrap();
         }
@@ -140,7 +142,7 @@ fn victim(folder: &Path, step: usize) -> std::process::Child {
 }
 
 /// Returns what a new process reads, and checks that it can write.
-fn found(folder: &Path) -> u64 {
+fn reopen_and_read(folder: &Path) -> u64 {
     run(async {
         let table = DirectoryTable::open(folder, false, entropy(0)).unwrap();
         let row = table.read(&key()).await.unwrap().expect("a row was acknowledged");
@@ -154,16 +156,16 @@ fn found(folder: &Path) -> u64 {
 }
 
 /// Returns whether the second row exists after a kill before a step of its change.
-fn at_a_step(step: usize) -> bool {
+fn kill_before_step(step: usize) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let output = victim(folder.path(), step).wait_with_output().unwrap();
     assert_eq!(output.status.code(), None, "it was killed");
-    assert_eq!(output.stdout, b"1\n", "and had acknowledged one row");
-    found(folder.path()) == 2
+    assert_eq!(output.stdout, b"1\n", "it had acknowledged one row");
+    reopen_and_read(folder.path()) == 2
 }
 
 /// Kills a process repeatedly while another writes; no acknowledged row is lost.
-fn at_any_moment() {
+fn kill_at_random_moments() {
     let folder = tempfile::tempdir().unwrap();
     let mut random = Seed::new(8).stream();
     for _ in 0..KILLS {
@@ -177,7 +179,7 @@ fn at_any_moment() {
         victim.kill().unwrap();
         victim.wait().unwrap();
         last = lines.map_while(Result::ok).last().map_or(last, |line| line.parse().unwrap());
-        let there = found(folder.path());
-        assert!((last..=last + 1).contains(&there), "{last} was acknowledged, {there} is there");
+        let number = reopen_and_read(folder.path());
+        assert!((last..=last + 1).contains(&number), "{last} was acknowledged, {number} is stored");
     }
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! backlog, waiting, body,
 //! open, entry                     what is to be written: numbers, ciphertext, sealed entries
-//! placed, kept, again             results, within the transaction that records them
+//! record_placed, keep_staged,
+//! requeue                         results, within the transaction that records them
 //! ```
 //!
 //! A body that waits for glass has a *place*, a number that no body had before it: all that is
@@ -162,17 +163,22 @@ pub trait Bodies: Debug + Send + Sync {
     fn entry(&self, place: u64, planned_bytes: u32) -> Result<Option<Vec<u8>>>;
 
     /// Points rows at shards, in the order of a platter. A shard that follows one that is on no
-    /// platter is not taken: its body continues in another set.
+    /// platter is not recorded: its body continues in another set.
     ///
     /// # Errors
     /// When the transaction fails.
-    fn placed(&self, tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released>;
+    fn record_placed(&self, tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released>;
 
-    /// Records that bodies were not taken, and are not released.
+    /// Records that bodies stay staged, because they are not released.
     ///
     /// # Errors
     /// When the transaction fails.
-    fn kept(&self, tx: &mut Transaction<'_>, places: &[u64], reason: KeepReason) -> Result<()>;
+    fn keep_staged(
+        &self,
+        tx: &mut Transaction<'_>,
+        places: &[u64],
+        reason: KeepReason,
+    ) -> Result<()>;
 
     /// Gives bodies new places, after all others. Returns these places, if any of the bodies still
     /// waits.

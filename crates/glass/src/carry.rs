@@ -135,10 +135,10 @@ impl Carrier {
         let index = |name: &str| {
             libraries.iter().position(|library| library.name() == name).unwrap_or(usize::MAX)
         };
-        let mut held = vec![0_u64; libraries.len()];
+        let mut counts = vec![0_u64; libraries.len()];
         for row in known.values() {
-            if let Some(held) = held.get_mut(index(&row.library)) {
-                *held += 1;
+            if let Some(count) = counts.get_mut(index(&row.library)) {
+                *count += 1;
             }
         }
         let mut assigned = Vec::new();
@@ -146,11 +146,11 @@ impl Carrier {
             let library_index = |platter| known.get(platter).map(|row| index(&row.library));
             let placed: Vec<Option<usize>> = row.redundancy.iter().map(library_index).collect();
             let away = usize::from(self.context.far_redundancy);
-            let places = choose_far(&placed, away, &held);
+            let places = choose_far(&placed, away, &counts);
             for ((platter, before), place) in row.redundancy.iter().zip(placed).zip(places) {
                 let is_new = before.is_none() && self.context.files.exists(*platter);
                 let Some(at) = place.filter(|_| is_new) else { continue };
-                held[at] += 1;
+                counts[at] += 1;
                 let library = libraries[at].name().to_owned();
                 let bytes = self.context.files.open(*platter)?.bytes();
                 assigned.push((*platter, FarRow { library, is_there: false, bytes }));
@@ -189,7 +189,7 @@ impl Carrier {
             if !self.is_same(library, platter, &file)? {
                 return Err(PlattersError::FarUnavailable {
                     library: library.name().to_owned(),
-                    what: format!("it gives platter {platter} back as it did not get it"),
+                    what: format!("it returns platter {platter} with other bytes than were sent"),
                 });
             }
         }

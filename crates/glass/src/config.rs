@@ -44,11 +44,12 @@ impl GlassConfig {
         let refuse = |what: String| PlattersError::InvalidArgument { what };
         self.geometry.validate().map_err(|error| refuse(error.to_string()))?;
         if self.shard_size == ByteCount::ZERO {
-            return Err(refuse("shard_size is zero, and a shard has at least a byte".to_owned()));
+            return Err(refuse("shard_size is zero, but must be at least one byte".to_owned()));
         }
         let (far, all) = (self.far_redundancy, self.geometry.set_redundancy_platters);
         if far > all {
-            let what = format!("far_redundancy is {far}, and a set has {all} redundancy platters");
+            let what =
+                format!("far_redundancy is {far}, but a set has only {all} redundancy platters");
             return Err(refuse(what));
         }
         Ok(())

@@ -23,7 +23,7 @@ pub enum PlattersError {
     Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
-    #[error("far library \"{library}\" cannot be asked: {what}")]
+    #[error("far library \"{library}\" is unavailable: {what}")]
     FarUnavailable { library: String, what: String },
     #[error("platter {platter} and every other of its set are missing")]
     SetMissing { platter: PlatterId },

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_panics_does_so_once_and_at_its_passage() {
+    fn panic_point_fires_once_at_its_passage() {
         let fail = armed("there:panic", 1).unwrap();
         let passes = |point| std::panic::catch_unwind(|| fail.pass(point)).is_ok();
         assert!(passes("there") && passes("here"));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_is_none_is_refused_with_those_that_are() {
+    fn unknown_fail_point_is_refused_and_known_ones_listed() {
         let refused = armed("nowhere", 0).unwrap_err();
         assert_eq!(refused, "fail point \"nowhere\" is not one of here, there");
         assert!(FailPoints::new(POINTS, None).is_ok());

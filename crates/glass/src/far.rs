@@ -73,7 +73,7 @@ pub(crate) fn named<'a>(
     name: &str,
 ) -> Result<&'a Arc<dyn FarLibrary>> {
     libraries.iter().find(|library| library.name() == name).ok_or_else(|| {
-        let what = "the configuration has no far library of this name any more".to_owned();
+        let what = "the configuration no longer has a far library of this name".to_owned();
         PlattersError::FarUnavailable { library: name.to_owned(), what }
     })
 }

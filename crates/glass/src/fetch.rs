@@ -2,9 +2,9 @@
 //! where a platter fails.
 //!
 //! ```text
-//! fetch      library -> drive: tracks of the platter itself  --> came, left
+//! fetch      library -> drive: tracks of the platter itself  --> completed, remaining
 //! bring_set  library: all other platters of its set          --> those that came
-//! recover_shards  own tracks that are not lost, the others of the set --> came, failed
+//! recover_shards  own tracks that are not lost, the others of the set --> completed, failed
 //! ```
 //!
 //! Between the steps the caller decides what is still wanted, and where work that needs no drive
@@ -48,7 +48,7 @@ pub struct ShardRequest<P> {
 #[derive(Debug)]
 pub struct Fetched<P> {
     /// Shards that were read, with their CRCs.
-    pub came: Vec<(P, u64)>,
+    pub completed: Vec<(P, u64)>,
     /// The others, with the reason. Shards of one track share it.
     pub failed: Vec<(P, Arc<PlattersError>)>,
 }
@@ -62,9 +62,9 @@ pub struct PlatterVisit<P> {
     /// Its lost tracks, which need not be tried again.
     lost: BTreeSet<u32>,
     /// Shards that were read, with their CRCs.
-    pub came: Vec<(P, u64)>,
+    pub completed: Vec<(P, u64)>,
     /// Shards that were not read, in order of position.
-    pub left: Vec<ShardRequest<P>>,
+    pub remaining: Vec<ShardRequest<P>>,
 }
 
 /// The shards that a platter could not give, with the members of its set that were brought.
@@ -129,7 +129,7 @@ impl Fetcher {
             }
         };
         let Some((Some(slot), positions)) = places else {
-            tracing::warn!(%platter, "a platter has no slot in the library; its set is asked");
+            tracing::warn!(%platter, "platter has no slot in the library; reading its set");
             then(PlatterVisit::nothing(platter, false, requests));
             return Ok(());
         };
@@ -157,7 +157,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Returns the earliest deadline of the wishes.
+    /// Returns the earliest deadline of the requests.
     fn due<P>(&self, requests: &[ShardRequest<P>]) -> ReadDeadline {
         let first = requests.iter().map(|request| request.due).min();
         first.map_or(ReadDeadline::OBJECTIVE, |first| ReadDeadline::new(first, self.context.now()))
@@ -179,7 +179,7 @@ impl Fetcher {
         Ok(PlatterReader::open(source, expected, &self.medium)?)
     }
 
-    /// Reads the wishes, which are in order of position, from the platter alone.
+    /// Reads the requested shards, which are in order of position, from the platter alone.
     fn read_platter<P>(&self, platter: PlatterId, requests: &[ShardRequest<P>]) -> PlatterReads {
         match self.open(platter) {
             Ok(reader) => {
@@ -187,8 +187,8 @@ impl Fetcher {
             }
             Err(error) => {
                 let reason = error_chain(&error);
-                tracing::warn!(%platter, reason, "platter cannot be opened; its set is asked");
-                PlatterReads { left: (0..requests.len()).collect(), ..PlatterReads::default() }
+                tracing::warn!(%platter, reason, "platter cannot be opened; reading its set");
+                PlatterReads { remaining: (0..requests.len()).collect(), ..PlatterReads::default() }
             }
         }
     }
@@ -200,7 +200,7 @@ impl Fetcher {
         visited: PlatterVisit<P>,
         then: impl FnOnce(SetRecovery<P>) + Send + 'static,
     ) -> Result<()> {
-        let PlatterVisit { platter, brought, lost, left: requests, .. } = visited;
+        let PlatterVisit { platter, brought, lost, remaining: requests, .. } = visited;
         let (row, set) = self.rows(platter)?;
         let (span, due) = (TrackPositions::new(&set, &row).span(&requests), self.due(&requests));
         let mut pending = Vec::new();
@@ -278,15 +278,20 @@ fn recover_from_sets<P: Copy>(
         let more = elsewhere();
         if !more.is_empty() {
             other_readers.extend(more);
-            let left: Vec<&ShardRequest<P>> =
+            let remaining: Vec<&ShardRequest<P>> =
                 fetched.failed.iter().map(|(request, _)| *request).collect();
-            let more = recover_from_set(recovery, &left, own, &other_readers, (medium, repairs));
-            fetched.came.extend(more.came);
+            let more =
+                recover_from_set(recovery, &remaining, own, &other_readers, (medium, repairs));
+            fetched.completed.extend(more.completed);
             fetched.failed = more.failed;
         }
     }
     Fetched {
-        came: fetched.came.into_iter().map(|(request, crc)| (request.piece, crc)).collect(),
+        completed: fetched
+            .completed
+            .into_iter()
+            .map(|(request, crc)| (request.piece, crc))
+            .collect(),
         failed: fetched
             .failed
             .into_iter()
@@ -304,7 +309,7 @@ fn recover_from_set<'w, P: Copy>(
     (medium, repairs): (&dyn Medium, &Repairs),
 ) -> Fetched<&'w ShardRequest<P>> {
     let SetRecovery { platter, lost, row, set, .. } = recovery;
-    let mut all = Fetched { came: Vec::new(), failed: Vec::new() };
+    let mut all = Fetched { completed: Vec::new(), failed: Vec::new() };
     let Some(some) = own.or_else(|| other_readers.values().next()) else {
         let reason = Arc::new(PlattersError::SetMissing { platter: *platter });
         all.failed.extend(wanted.iter().map(|request| (*request, Arc::clone(&reason))));
@@ -328,7 +333,7 @@ fn recover_from_set<'w, P: Copy>(
     let mut track_cache = TrackCache::default();
     for &request in wanted {
         match track_cache.read_shard(&some.header().geometry, &mut tracks, request) {
-            Ok(crc) => all.came.push((request, crc)),
+            Ok(crc) => all.completed.push((request, crc)),
             Err(reason) => all.failed.push((request, reason)),
         }
     }
@@ -337,8 +342,8 @@ fn recover_from_set<'w, P: Copy>(
 
 impl<P> PlatterVisit<P> {
     /// Returns a visit in which nothing was read.
-    fn nothing(platter: PlatterId, brought: bool, left: Vec<ShardRequest<P>>) -> Self {
-        Self { platter, brought, lost: BTreeSet::new(), came: Vec::new(), left }
+    fn nothing(platter: PlatterId, brought: bool, remaining: Vec<ShardRequest<P>>) -> Self {
+        Self { platter, brought, lost: BTreeSet::new(), completed: Vec::new(), remaining }
     }
 }
 
@@ -349,26 +354,27 @@ impl<P: Copy> PlatterVisit<P> {
         requests: &[ShardRequest<P>],
         outcome: Option<PlatterReads>,
     ) -> Self {
-        let Some(PlatterReads { came, left, lost }) = outcome.filter(|_| brought) else {
+        let Some(PlatterReads { completed, remaining, lost }) = outcome.filter(|_| brought) else {
             return Self::nothing(platter, brought, requests.to_vec());
         };
-        let came = came.into_iter().map(|(index, crc)| (requests[index].piece, crc)).collect();
-        let left = left.into_iter().map(|index| requests[index].clone()).collect();
-        Self { platter, brought, lost, came, left }
+        let completed =
+            completed.into_iter().map(|(index, crc)| (requests[index].piece, crc)).collect();
+        let remaining = remaining.into_iter().map(|index| requests[index].clone()).collect();
+        Self { platter, brought, lost, completed, remaining }
     }
 }
 
-/// Which wishes were read from their own platter, with their CRCs, which were not, and which tracks
-/// are lost.
+/// Which requests were read from their own platter, with their CRCs, which were not, and which
+/// tracks are lost.
 #[derive(Debug, Default)]
 struct PlatterReads {
-    came: Vec<(usize, u64)>,
-    left: Vec<usize>,
+    completed: Vec<(usize, u64)>,
+    remaining: Vec<usize>,
     lost: BTreeSet<u32>,
 }
 
 impl PlatterReads {
-    /// Reads the wishes, which are in order of position.
+    /// Reads the requested shards, which are in order of position.
     fn read<P>(
         reader: &Reader,
         medium: &dyn Medium,
@@ -381,12 +387,12 @@ impl PlatterReads {
             (TrackCache::default(), OwnPlatter { reader, medium, repairs });
         for (index, request) in requests.iter().enumerate() {
             match track_cache.read_shard(&header.geometry, &mut own, request) {
-                Ok(crc) => read.came.push((index, crc)),
+                Ok(crc) => read.completed.push((index, crc)),
                 Err(error) => {
                     let reason = error_chain(&*error);
                     let platter = header.platter;
                     tracing::warn!(%platter, reason, "a track needs the platter's set");
-                    read.left.push(index);
+                    read.remaining.push(index);
                 }
             }
         }

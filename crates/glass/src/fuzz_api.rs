@@ -45,8 +45,8 @@ pub fn glass_row(kind: u8, bytes: &[u8]) {
 /// Checks that a decoded row survives a round trip.
 fn check_round_trip<T: Row + PartialEq + std::fmt::Debug>(space: Space, bytes: &[u8]) {
     if let Ok(found) = row::decode::<T>(space, bytes) {
-        let encoded = row::encode(&found).expect("what was read can be written");
-        assert_eq!(row::decode::<T>(space, &encoded).expect("and read again"), found);
+        let encoded = row::encode(&found).expect("a decoded row can be encoded");
+        assert_eq!(row::decode::<T>(space, &encoded).expect("and decoded again"), found);
     }
 }
 

@@ -50,17 +50,15 @@ impl InjectedDamage {
         places.sort_unstable();
         if let Some(twice) = places.array_windows().find(|[a, b]| a == b) {
             let [(track, layer), _] = twice;
-            return Err(format!(
-                "track {track}, layer {layer} is damaged twice: make it one entry"
-            ));
+            return Err(format!("track {track}, layer {layer} has two entries: merge them"));
         }
         let mut tracks: Vec<Option<u32>> = damage.read.iter().map(|read| read.track).collect();
         tracks.sort_unstable();
         match tracks.array_windows().find(|[a, b]| a == b) {
             Some([Some(track), _]) => {
-                Err(format!("track {track} is read with faults twice: make it one entry"))
+                Err(format!("track {track} has two entries of read faults: merge them"))
             }
-            Some([None, _]) => Err("two entries are for every track: make them one".to_owned()),
+            Some([None, _]) => Err("two entries are for every track: merge them".to_owned()),
             None => Ok(damage),
         }
     }
@@ -81,7 +79,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::float_cmp, reason = "numbers are given back as they are")]
-    fn a_file_says_what_is_damaged() {
+    fn file_of_injected_damage_is_parsed() {
         let damage = InjectedDamage::from_toml(
             r#"
             [[write]]
@@ -105,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_says_wrongly_is_named() {
+    fn errors_name_the_invalid_entry() {
         let error = |text: &str| InjectedDamage::from_toml(text).unwrap_err();
         assert!(error("[[write]]\ntrack = 1\nlayer = 2").contains("unknown field `layer`"));
         assert!(error("[[read]]\nfaults.scratch = 1").contains("unknown field `scratch`"));
         let twice = "[[write]]\ntrack = 1\nlayers = [2, 2]\nfaults.lost_layer = true";
-        assert!(error(twice).contains("track 1, layer 2 is damaged twice"));
+        assert!(error(twice).contains("track 1, layer 2 has two entries"));
         let read = "[[read]]\nfaults.defocus_um = 1\n";
         assert!(error(&read.repeat(2)).contains("every track"));
     }

@@ -75,7 +75,7 @@ impl Ticket {
         let Self { platter, ended, unverified } = self;
         let ended = ended.await.map_err(|_| PlattersError::Stopping)?;
         drop(unverified);
-        ended.map_err(|refusal| refusal.of(platter))
+        ended.map_err(|refusal| refusal.into_error(platter))
     }
 }
 
@@ -94,7 +94,7 @@ enum Message {
 struct Pending {
     /// What a drive does for it; taken while a drive does it.
     work: Option<Work>,
-    /// The real cause, when the library was given a drive failure in its place.
+    /// The real cause, if a drive failure was reported to the library instead.
     cause: Option<Refusal>,
     done: oneshot::Sender<Result<(), Refusal>>,
 }
@@ -325,7 +325,7 @@ impl LiveLibrary {
         self.request(
             platter,
             move |request, now| {
-                let deadline = due.at(now);
+                let deadline = due.to_library_time(now);
                 Event::Read { request, platter, slot, tracks, deadline }
             },
             Some(Work::Read(work)),
@@ -346,7 +346,7 @@ impl LiveLibrary {
     ) -> Result<Ticket> {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = self.shape.address(slot).map(|address| address.panel).ok_or_else(|| {
-            let what = format!("platter {platter} is to go to slot {slot}, which is not there");
+            let what = format!("platter {platter} cannot go to slot {slot}, which does not exist");
             PlattersError::Internal { what }
         })?;
         let unverified = Some(self.unverified.begin(platter));
@@ -413,7 +413,7 @@ pub(crate) fn wait(answer: Ticket) -> Result<()> {
     let Ticket { platter, ended, unverified } = answer;
     let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
     drop(unverified);
-    ended.map_err(|refusal| refusal.of(platter))
+    ended.map_err(|refusal| refusal.into_error(platter))
 }
 
 struct Driver {
@@ -448,7 +448,7 @@ impl Driver {
         let panics = Arc::clone(&self.panics);
         while panics.catch("the library's controller", || self.serve(messages)).is_err() {
             if let Err(error) = panics.catch("the library's driver", || self.restart()) {
-                tracing::error!(%error, "the library stands still until a restart");
+                tracing::error!(%error, "the library is stopped until the archive restarts");
                 return;
             }
         }
@@ -510,7 +510,7 @@ impl Driver {
         self.log.failed();
         self.incarnation += 1;
         for (_, pending) in std::mem::take(&mut self.pending) {
-            let reason = "its controller panicked and started again".to_owned();
+            let reason = "the library's controller panicked and was restarted".to_owned();
             let _ = pending.done.send(Err(Refusal::Other(reason)));
         }
         std::mem::take(&mut self.halts).values().for_each(|halt| halt.request());
@@ -632,7 +632,8 @@ impl Driver {
         tracing::trace!(command = command.id.get(), action = ?command.action, ?duration, "library");
         if let Action::Read { request, tracks, .. } | Action::VerifyPass { request, tracks, .. } =
             command.action
-            && let Some(work) = self.pending.get_mut(&request).and_then(|of| of.work.take())
+            && let Some(work) =
+                self.pending.get_mut(&request).and_then(|pending| pending.work.take())
         {
             return self.work(command.id, request, work, tracks, duration);
         }

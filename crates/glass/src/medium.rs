@@ -10,7 +10,7 @@ use fulgurite_units::Seed;
 
 use crate::config::{AnalogOptions, Fidelity, MediumOptions};
 use crate::decode_service::{
-    DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_of,
+    DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_for,
 };
 use crate::{PlattersError, Result};
 
@@ -141,7 +141,7 @@ fn statistics<R>(
     let made = SoftStatistics::from_json(&text).and_then(|statistics| reader(&statistics));
     made.map_err(|error| PlattersError::Unusable {
         path: path.display().to_string(),
-        reason: format!("{error}; `fulgurite glass calibrate` makes statistics"),
+        reason: format!("{error}; create them with `fulgurite glass calibrate`"),
     })
 }
 
@@ -214,7 +214,7 @@ fn analog_service(
 ) -> std::result::Result<DecodeService, DecodeError> {
     let model = match &options.model {
         Some(path) => Some(Arc::new(Model::open(path)?)),
-        None => standard_model_of(&options.preset)?,
+        None => standard_model_for(&options.preset)?,
     };
     let medium = MediumSettings {
         preset: options.preset.clone(),

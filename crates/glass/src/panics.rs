@@ -27,7 +27,7 @@ impl Panics {
         catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
             self.caught.fetch_add(1, Ordering::Relaxed);
             let what = format!("{component} panicked: {}", message(&*payload));
-            tracing::error!("{what}; this is a bug, and this piece of work fails with it");
+            tracing::error!("{what}; this is a bug; the work that hit it failed");
             PlattersError::Internal { what }
         })
     }
@@ -55,7 +55,7 @@ impl Panics {
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let owned = || payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(owned).unwrap_or("without a word")
+    text.or_else(owned).unwrap_or("no message")
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_that_says_who_and_why() {
+    fn panic_error_names_component_and_message() {
         let panics = Panics::default();
         assert_eq!(panics.catch("a drive", || 7).unwrap(), 7);
         assert_eq!(panics.count(), 0);

@@ -120,8 +120,8 @@ impl Platters {
 
     /// Returns the failure of the set that has waited longest, if any waits.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.failures.first()
+    pub fn oldest_failure(&self) -> Option<String> {
+        self.failures.oldest()
     }
 
     /// Progress of the current sealing.
@@ -260,7 +260,7 @@ impl Platters {
         let sets = all.rows.iter().map(|(key, row)| set_status(key, row)).chain(unreadable);
         let sets = sets.collect::<Result<_>>()?;
         let unverified = self.live.get().map(|live| live.library.unverified());
-        let (waiting, age, trouble) = unverified.map_or((0, None, None), |all| all.status());
+        let (waiting, age, warning) = unverified.map_or((0, None, None), |all| all.status());
         let (seal_troubles, sets_given_up) = self.failures.status(context.passed());
         Ok(GlassStatus {
             profile: context.geometry.profile.clone(),
@@ -269,7 +269,7 @@ impl Platters {
             platters,
             unverified_platters: waiting as u64,
             unverified_age: age,
-            unverified_trouble: trouble,
+            unverified_trouble: warning,
             seal_bytes: self.sealing.bytes(),
             seal_troubles,
             sets_given_up,

@@ -53,7 +53,7 @@ pub struct Part {
 
 impl Part {
     /// Sets how much of it is done, which may be less than before.
-    pub fn at(&mut self, done: u64) {
+    pub fn set_done(&mut self, done: u64) {
         let all = &self.progress.done;
         match done.checked_sub(self.done) {
             Some(more) => all.fetch_add(more, Ordering::Relaxed),

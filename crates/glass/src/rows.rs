@@ -18,7 +18,7 @@
 mod older_plans;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-use fulgurite_catalog::row::{self, Read, Row, read_as};
+use fulgurite_catalog::row::{self, Row, RowResult, read_as};
 use fulgurite_catalog::{Direction, KeyRange, ReadView, Space, Transaction};
 use fulgurite_platter::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, error_chain};
@@ -182,7 +182,7 @@ pub(crate) struct FarRow {
 impl Row for PlanRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
         match version {
             1 => read_as::<older_plans::PlanRow1, _>(bytes),
             _ => read_as::<older_plans::PlanRow3, _>(bytes),

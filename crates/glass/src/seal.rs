@@ -95,7 +95,7 @@ struct Sealed {
     /// Set aside, because the staged bytes are not what was ingested.
     damaged: u64,
     /// Still staged, to go to another platter.
-    kept: u64,
+    still_staged: u64,
 }
 
 impl Sealer {
@@ -150,8 +150,8 @@ impl Sealer {
             }
             // Bodies set aside are not planned again; those of a set that only kept bodies would
             // be.
-            let is_kept = |r: Sealed| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
-            if released.is_some_and(is_kept) {
+            let stays_staged = |r: Sealed| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
+            if released.is_some_and(stays_staged) {
                 break;
             }
         }
@@ -194,13 +194,13 @@ impl Sealer {
             if faults >= SET_FAULTS_MAX {
                 return self
                     .abandon(set, Some(error))
-                    .map(|reason| reason.unwrap_or_else(|| gone(set)));
+                    .map(|reason| reason.unwrap_or_else(|| given_up_error(set)));
             }
         }
         let text = error_chain(&error);
         let places = self.places(set)?.into();
-        self.failures.waits(set, &text, self.times(), (row.bytes, places));
-        tracing::error!(%set, error = text, "a set cannot go on; it is tried again, others go on");
+        self.failures.record_wait(set, &text, self.times(), (row.bytes, places));
+        tracing::error!(%set, error = text, "a set failed and is retried later; others continue");
         Ok(error)
     }
 
@@ -214,9 +214,9 @@ impl Sealer {
         let (old, new) = self.give_up(set, &row)?;
         let text = reason.as_ref().map(|error| error_chain(error)).unwrap_or_default();
         if new.is_empty() {
-            tracing::warn!(%set, "nothing of a set is wanted any more; it is given up");
+            tracing::warn!(%set, "all bodies of a set were deleted; it is given up");
         } else {
-            tracing::error!(%set, error = text, "a set is given up; its bodies get other platters");
+            tracing::error!(%set, error = text, "a set is given up; its bodies are planned again");
         }
         self.failures.record_give_up(set, &text, self.times(), (row.bytes, &old, new));
         Ok(reason)
@@ -267,7 +267,7 @@ impl Sealer {
                     // Bodies kept by an earlier set of this pass were planned again for this one;
                     // those set aside were not.
                     report.damaged += released.damaged;
-                    report.kept_staged = report.damaged + released.kept;
+                    report.kept_staged = report.damaged + released.still_staged;
                     return Ok(End::Released(released));
                 }
             }
@@ -310,7 +310,7 @@ impl Sealer {
             Ok(damaged) => damaged,
             Err(error) => {
                 if let Err(left) = self.scrap(&row) {
-                    tracing::warn!(%set, error = %left, "an attempt that failed leaves files");
+                    tracing::warn!(%set, error = %left, "files of a failed attempt remain");
                 }
                 return Err(error);
             }
@@ -349,11 +349,11 @@ impl Sealer {
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
             rows::rows_in(&*self.context.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
-        let mut taken = BTreeSet::new();
+        let mut occupied = BTreeSet::new();
         for (key, _) in used {
-            taken.insert(keys::KeyReader::new(&key).u32()?);
+            occupied.insert(keys::KeyReader::new(&key).u32()?);
         }
-        let zones = zones(&self.context.shape, &taken);
+        let zones = zones(&self.context.shape, &occupied);
         let slots = choose_zones(&zones, platters.len()).map_err(|error| PlattersError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
@@ -392,14 +392,14 @@ impl Sealer {
                     shards = 0;
                 }
                 let release_plan = ReleasePlan::classify(row, platter, batch, &unreadable);
-                kept_bodies.extend(release_plan.kept(batch));
+                kept_bodies.extend(release_plan.staged_bodies(batch));
                 release_plans.push(release_plan);
                 shards += batch.len();
             }
         }
         self.release_batch(release_plans, &mut total)?;
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
-        total.kept = kept_bodies.len() as u64;
+        total.still_staged = kept_bodies.len() as u64;
         self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else { return Ok(()) };
@@ -452,13 +452,13 @@ fn unfinished(context: &Context) -> Result<Vec<SetId>> {
 }
 
 /// Returns the error of a set that no longer exists, without a known reason.
-fn gone(set: SetId) -> PlattersError {
+fn given_up_error(set: SetId) -> PlattersError {
     PlattersError::Internal { what: format!("set {set} was given up") }
 }
 
 fn zones(
     shape: &fulgurite_glass_core::control::LibraryShape,
-    taken: &BTreeSet<u32>,
+    occupied: &BTreeSet<u32>,
 ) -> Vec<ZoneState> {
     let mut zones: BTreeMap<u32, ZoneState> = BTreeMap::new();
     for slot in 0..shape.slot_count() {
@@ -472,10 +472,10 @@ fn zones(
             total: 0,
             free: 0,
             next: None,
-            taken: false,
+            holds_member: false,
         });
         state.total += 1;
-        if !taken.contains(&slot) {
+        if !occupied.contains(&slot) {
             state.free += 1;
             state.next = state.next.or(Some(index));
         }
@@ -516,24 +516,24 @@ impl ReleasePlan {
             } else if touches(&row.geometry, shard, unreadable) {
                 release_plan.unreadable.push(shard.place);
             } else {
-                release_plan.safe.push(placed(platter, shard));
+                release_plan.safe.push(placed_shard(platter, shard));
             }
         }
         release_plan
     }
 
-    /// Returns the bodies of those shards that are not safe.
-    fn kept(&self, shards: &[(Vec<u8>, PlanRow)]) -> impl Iterator<Item = ObjectId> {
+    /// Returns the bodies whose shards are not safe, which stay staged.
+    fn staged_bodies(&self, shards: &[(Vec<u8>, PlanRow)]) -> impl Iterator<Item = ObjectId> {
         let places: BTreeSet<u64> = self.damaged.iter().chain(&self.unreadable).copied().collect();
-        let is_kept = move |shard: &&PlanRow| places.contains(&shard.place);
-        shards.iter().map(|(_, shard)| shard).filter(is_kept).map(|shard| shard.body_id)
+        let stays_staged = move |shard: &&PlanRow| places.contains(&shard.place);
+        shards.iter().map(|(_, shard)| shard).filter(stays_staged).map(|shard| shard.body_id)
     }
 
     /// Records the outcome, and adds to the platter's live bytes what rows point at.
     fn seal(&self, tx: &mut Transaction<'_>, bodies: &dyn Bodies) -> Result<Released> {
-        bodies.kept(tx, &self.damaged, KeepReason::Damaged)?;
-        bodies.kept(tx, &self.unreadable, KeepReason::Unreadable)?;
-        let released = bodies.placed(tx, &self.safe)?;
+        bodies.keep_staged(tx, &self.damaged, KeepReason::Damaged)?;
+        bodies.keep_staged(tx, &self.unreadable, KeepReason::Unreadable)?;
+        let released = bodies.record_placed(tx, &self.safe)?;
         let key = self.platter.to_bytes().to_vec();
         if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
             row.live_bytes += released.bytes;
@@ -544,7 +544,7 @@ impl ReleasePlan {
 }
 
 /// Returns a planned shard as placed on this platter.
-const fn placed(platter: PlatterId, shard: &PlanRow) -> PlacedShard {
+const fn placed_shard(platter: PlatterId, shard: &PlanRow) -> PlacedShard {
     let &PlanRow { place, offset, body_offset, bytes, crc, .. } = shard;
     PlacedShard { place, shard: Shard { platter, offset, body_offset, bytes, crc } }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_that_cover_a_body_have_its_checksum() {
+    fn piece_checksums_combine_to_the_body_checksum() {
         let body: Vec<u8> = (0..1000_u32).map(|i| i.to_le_bytes()[0]).collect();
         let crc = |bytes: &[u8]| {
             let mut crc = cipher_crc();
@@ -71,6 +71,10 @@ mod tests {
         assert_eq!(joined_crc(&pieces[..2], 1000), None, "a gap");
         assert_eq!(joined_crc(&pieces[1..], 1000), None, "the end is missing");
         assert_eq!(joined_crc(&pieces, 999), None, "too much");
-        assert_eq!(joined_crc(&[(0, 0, crc(&[]))], 0), Some(crc(&[])), "nothing is a piece");
+        assert_eq!(
+            joined_crc(&[(0, 0, crc(&[]))], 0),
+            Some(crc(&[])),
+            "an empty body has one empty piece"
+        );
     }
 }

@@ -81,7 +81,7 @@ impl std::fmt::Display for SealTrouble {
             Some(set) => write!(f, "set {set} ({bytes}) waits")?,
             None => write!(f, "{bytes} of a set that was given up wait")?,
         }
-        write!(f, ", next try in {retry_seconds} s, after {tries} in vain: {error}")
+        write!(f, ", next try in {retry_seconds} s, after {tries} failed tries: {error}")
     }
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn unreadable_set(key: &[u8]) -> Result<SetStatus> {
 /// Returns the status of the set under this key.
 pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
     let id: [u8; 16] = key.try_into().map_err(|_| PlattersError::Corrupt {
-        what: "a set row has a key that is no set id".to_owned(),
+        what: "the key of a set row is not a set id".to_owned(),
     })?;
     let count = |ids: &[PlatterId]| u32::try_from(ids.len()).unwrap_or(u32::MAX);
     Ok(SetStatus {

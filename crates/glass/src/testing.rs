@@ -121,7 +121,7 @@ fn context(
 pub(crate) struct Bench {
     _dir: tempfile::TempDir,
     pub(crate) context: Arc<Context>,
-    pub(crate) held: Arc<MemoryBodies>,
+    pub(crate) bodies: Arc<MemoryBodies>,
     library: LiveLibrary,
     pub(crate) files: PlatterFiles,
     pub(crate) sealer: Sealer,
@@ -141,11 +141,11 @@ impl Bench {
         let context = Arc::new(context);
         let track_size = ByteCount::mib(1);
         let library = LiveLibrary::start(&config.library, track_size, &context.panics).unwrap();
-        let held = Arc::<MemoryBodies>::default();
-        let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
-        let sealer = Sealer::new(&context, &bodies, &library, &Arc::default(), &Arc::default());
+        let bodies = Arc::<MemoryBodies>::default();
+        let shared: Arc<dyn Bodies> = Arc::clone(&bodies) as _;
+        let sealer = Sealer::new(&context, &shared, &library, &Arc::default(), &Arc::default());
         let files = context.files.clone();
-        Self { _dir: dir, context, held, library, files, sealer, plan_rows_read }
+        Self { _dir: dir, context, bodies, library, files, sealer, plan_rows_read }
     }
 
     pub(crate) fn plan(&self) -> SetId {
@@ -153,7 +153,7 @@ impl Bench {
     }
 
     pub(crate) fn plan_until(&self, until: u64) -> SetId {
-        plan_set(&self.context, &*self.held, until, &Excluded::default()).unwrap().unwrap()
+        plan_set(&self.context, &*self.bodies, until, &Excluded::default()).unwrap().unwrap()
     }
 
     pub(crate) fn count(&self, space: Space) -> usize {
@@ -317,7 +317,7 @@ impl Bodies for MemoryBodies {
         Ok(self.lock().waiting.get(&place).map(|_| vec![7; planned_bytes as usize]))
     }
 
-    fn placed(&self, _tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released> {
+    fn record_placed(&self, _tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released> {
         let mut released = Released::default();
         let mut state = self.lock();
         for placed in safe {
@@ -334,7 +334,12 @@ impl Bodies for MemoryBodies {
         Ok(released)
     }
 
-    fn kept(&self, _tx: &mut Transaction<'_>, places: &[u64], reason: KeepReason) -> Result<()> {
+    fn keep_staged(
+        &self,
+        _tx: &mut Transaction<'_>,
+        places: &[u64],
+        reason: KeepReason,
+    ) -> Result<()> {
         if reason == KeepReason::Damaged {
             self.lock().waiting.retain(|place, _| !places.contains(place));
         }

@@ -124,7 +124,7 @@ pub(crate) fn load(context: &Context, platter: PlatterId) -> Result<Option<Verif
         key.fixed::<16>()?;
         let sectors = bytes.into_iter().map(|byte| {
             SectorReading::from_byte(byte).map(VerifiedSector::from).ok_or_else(|| {
-                PlattersError::Corrupt { what: format!("{byte} stands for no sector's reading") }
+                PlattersError::Corrupt { what: format!("{byte} is not a valid sector reading") }
             })
         });
         Ok(VerifiedTrack { track: key.u32()?, sectors: sectors.collect::<Result<_>>()? })

@@ -126,7 +126,7 @@ impl Verifier {
                 Ok(Some(report)) => Ok(report),
                 Err(error) => {
                     // A later read begins at its first track.
-                    part.at(0);
+                    part.set_done(0);
                     Err(error)
                 }
             };
@@ -159,7 +159,7 @@ impl Verifier {
         while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
             self.context.check_stopping()?;
             let done = found.tracks_done();
-            part.at(u64::from(done) * track_bytes);
+            part.set_done(u64::from(done) * track_bytes);
             if !pace.can_continue(done) && done < tracks {
                 *paused = Some((reader, found));
                 return Ok(None);
@@ -180,7 +180,7 @@ impl Verifier {
     fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
         let mut part = self.progress.part();
         loop {
-            part.at(0);
+            part.set_done(0);
             let error = match self.read_whole(platter, &mut part) {
                 Err(error @ PlattersError::Undecoded { .. }) => error,
                 read => return read,
@@ -198,7 +198,7 @@ impl Verifier {
         let reader = self.open(platter)?;
         let mut buffer = TrackBuffer::new();
         let track_bytes = track_bytes(&reader);
-        let mut on_progress = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
+        let mut on_progress = |done: u32, _: u32| part.set_done(u64::from(done) * track_bytes);
         reader.verify(&self.medium, &mut buffer, &mut on_progress).map_err(glass_error(platter))
     }
 
@@ -329,5 +329,5 @@ fn track_bytes(reader: &PlatterReader<OpenPlatter>) -> u64 {
 /// Returns what is wrong with the redundancy of a platter that was read completely, if anything.
 pub(crate) fn mismatch(report: &VerifyReport) -> Option<String> {
     let tracks = report.mismatched.len();
-    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
+    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not match their data"))
 }

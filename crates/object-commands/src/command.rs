@@ -18,9 +18,9 @@ pub enum ObjectCommand {
     Cat(WithRemote<cat::CatArgs>),
     /// Copy objects on the server
     Cp(WithRemote<copy::CopyArgs>),
-    /// Give objects other names on the server
+    /// Move objects on the server
     Mv(WithRemote<copy::CopyArgs>),
-    /// Make a prefix of a bucket like a folder, or a folder like it
+    /// Mirror a folder to a bucket prefix, or a prefix to a folder
     Sync(WithRemote<sync::SyncArgs>),
     /// List buckets or objects
     Ls(WithRemote<ls::LsArgs>),
@@ -30,7 +30,7 @@ pub enum ObjectCommand {
     Mb(WithRemote<rm::BucketArgs>),
     /// Delete an empty bucket
     Rb(WithRemote<rm::BucketArgs>),
-    /// Ask for readable copies of archived objects
+    /// Request readable copies of archived objects
     Restore(WithRemote<restore::RestoreArgs>),
     /// Show class and restore state of objects
     Status(WithRemote<status::StatusArgs>),

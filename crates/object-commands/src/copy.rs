@@ -168,13 +168,13 @@ async fn copy_one(
     let copy = client.head(&args.to.bucket, &item.to).await?;
     if copy.bytes != from.bytes {
         let message =
-            format!("the copy has {} bytes and not {}: the source stays", copy.bytes, from.bytes);
+            format!("the copy has {} bytes, not {}: the source is kept", copy.bytes, from.bytes);
         return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     // Between this check and the deletion the source may still be overwritten: S3 cannot exclude
     // that.
     if client.head(bucket, &from.key).await?.etag != from.etag {
-        let message = "the source was overwritten while it was copied: it stays";
+        let message = "the source was overwritten while it was copied: it is kept";
         return Err(ExitError::new(Exit::Failure, message).into());
     }
     client.delete(bucket, &from.key).await?;
@@ -218,11 +218,11 @@ fn check_apart(verb: Verb, planned: &[PlannedCopy], has_class: bool) -> anyhow::
         let is_class_change = verb == Verb::Copy && has_class && item.to == item.from.key;
         if !is_class_change && sources.contains(item.to.as_str()) {
             if item.to == item.from.key {
-                let message = format!("\"{}\" would become itself", item.to);
+                let message = format!("\"{}\" is both source and target", item.to);
                 return Err(ExitError::new(Exit::Usage, message).into());
             }
             let message = format!(
-                "\"{}\" would be overwritten by the copy of \"{}\" and is to be {} itself",
+                "\"{}\" would be overwritten by the copy of \"{}\" before it is {} itself",
                 item.to,
                 item.from.key,
                 verb.past_participle()

@@ -134,7 +134,8 @@ async fn get_as(
     let (path, url) = (&args.path, &args.url);
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         let shown = path.display();
-        let message = format!("\"{shown}\" is no regular file; fulgurite cat {url} > {shown}");
+        let message =
+            format!("\"{shown}\" is not a regular file; run: fulgurite cat {url} > {shown}");
         return Err(ExitError::new(Exit::Usage, message).into());
     }
     let bar = bytes_bar("get", object.bytes, out.is_json());

@@ -42,7 +42,7 @@ pub(crate) async fn list_covered(
 }
 
 /// Advice if a URL names a folder.
-pub(crate) const ADD_RECURSIVE: &str = "add --recursive to mean them all";
+pub(crate) const ADD_RECURSIVE: &str = "add --recursive for all of them";
 
 /// Returns the error of a URL that matches nothing.
 pub(crate) fn not_found(url: &S3Url) -> anyhow::Error {
@@ -95,12 +95,12 @@ pub(crate) async fn add_restore_states(
     }
     let archived = objects.iter().filter(is_archived);
     let keys: Vec<String> = archived.map(|object| object.key.clone()).collect();
-    let heads = |key: String| async move {
+    let head = |key: String| async move {
         let head = client.head(bucket, &key).await;
         (key, head)
     };
     let mut states = BTreeMap::new();
-    for_each(keys, limits::TRANSFERS_DEFAULT, heads, |(key, head)| {
+    for_each(keys, limits::TRANSFERS_DEFAULT, head, |(key, head)| {
         states.insert(key, head?.restore);
         Ok(())
     })

@@ -106,7 +106,7 @@ fn show(summary: &PutSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
 async fn put_input(client: &Client, args: &PutArgs, out: &Output) -> anyhow::Result<()> {
     let url = &args.url;
     if args.paths.len() > 1 {
-        let message = "standard input (-) is one object: put it alone";
+        let message = "standard input (-) is one object: pass no other path";
         return Err(ExitError::new(Exit::Usage, message).into());
     }
     if url.key.is_empty() || url.key.ends_with('/') {
@@ -210,7 +210,7 @@ pub(crate) fn plan(paths: &[PathBuf], url: &S3Url) -> anyhow::Result<(Vec<Planne
             match key {
                 Ok(key) => {
                     let planned_put = PlannedPut::file(path.clone(), key, metadata.len());
-                    planned.push(planned_put.at(FileTime::from_metadata(&metadata)));
+                    planned.push(planned_put.with_file_time(FileTime::from_metadata(&metadata)));
                 }
                 Err(error) => invalid_names.push(error),
             }
@@ -270,7 +270,7 @@ fn plan_folder(
                 planned.push(match is_folder {
                     true => PlannedPut { path, key, bytes: 0, is_folder, file_time: None },
                     false => PlannedPut::file(path, key, metadata.len())
-                        .at(FileTime::from_metadata(&metadata)),
+                        .with_file_time(FileTime::from_metadata(&metadata)),
                 });
             }
             Err(error) => invalid_names.push(error),
@@ -307,7 +307,7 @@ impl PlannedPut {
     }
 
     /// Sets when the file was last changed.
-    pub fn at(self, file_time: Option<FileTime>) -> Self {
+    pub fn with_file_time(self, file_time: Option<FileTime>) -> Self {
         Self { file_time, ..self }
     }
 

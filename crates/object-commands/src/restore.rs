@@ -35,7 +35,7 @@ pub struct RestoreArgs {
     /// Restore tier
     #[arg(long, value_enum, default_value_t = RestoreTier::Standard)]
     tier: RestoreTier,
-    /// Return when every copy is there
+    /// Wait until every copy is ready
     #[arg(long)]
     wait: bool,
     /// Requests sent at one time
@@ -136,7 +136,7 @@ pub(crate) async fn restore(
         counts.accepted, counts.extended, counts.in_progress, counts.not_archived
     ))?;
     if args.wait && failures.count() == 0 {
-        out.text(format_args!("all copies are there after {}", output::seconds(seconds)))?;
+        out.text(format_args!("all copies are ready after {}", output::seconds(seconds)))?;
     }
     failures.into_result("restored", counts.total())
 }
@@ -299,5 +299,5 @@ async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Res
 fn show(bar: &ProgressBar, total: usize, left: usize) {
     bar.set_length(total as u64);
     bar.set_position((total - left) as u64);
-    bar.set_message(format!("{} to come", pluralize(left as u64, "object")));
+    bar.set_message(format!("{} left", pluralize(left as u64, "object")));
 }

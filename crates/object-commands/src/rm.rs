@@ -89,7 +89,7 @@ pub(crate) async fn make_bucket(
     let bucket = bucket_of(&args.url)?;
     let is_new = remote.client()?.create_bucket(bucket).await?;
     out.json(&json!({"type": "bucket", "name": bucket, "is_new": is_new}))?;
-    out.text(format_args!("{} s3://{bucket}", if is_new { "made" } else { "there is already" }))
+    out.text(format_args!("{} s3://{bucket}", if is_new { "created" } else { "already exists:" }))
 }
 
 /// Runs `rb`.

@@ -26,7 +26,7 @@ impl Failures {
         let exit = exit_of(error, |cause| Some(cause.downcast_ref::<S3Error>()?.kind().exit()));
         self.exit = Some(match self.exit {
             None => exit,
-            Some(before) if before == exit => exit,
+            Some(earlier) if earlier == exit => exit,
             Some(_) => Exit::Failure,
         });
         if self.count <= limits::FAILURES_SHOWN_MAX as u64 {

@@ -118,13 +118,13 @@ impl Audit {
         &self,
         signatures: &[Option<Signature>],
     ) -> Result<(Option<Vec<Signature>>, bool), GlassError> {
-        let given: Vec<usize> =
+        let known: Vec<usize> =
             (0..signatures.len()).filter(|&layer| signatures[layer].is_some()).collect();
-        if given.len() < self.track_code.information() {
+        if known.len() < self.track_code.information() {
             return Ok((None, true));
         }
         // The minimum number of signatures determines all the others.
-        let (basis, rest) = given.split_at(self.track_code.information());
+        let (basis, rest) = known.split_at(self.track_code.information());
         let wanted: Vec<usize> =
             (0..signatures.len()).filter(|layer| basis.binary_search(layer).is_err()).collect();
         let sources: Vec<[u8; SIGNATURE_BYTES]> =

@@ -231,7 +231,9 @@ pub enum GlassError {
         reason: &'static str,
     },
     /// The given members are not those of the set.
-    #[error("a set of {expected} platters was given {found} members, position {wanted} wanted")]
+    #[error(
+        "position {wanted} of a set of {expected} platters cannot be recovered from {found} members"
+    )]
     SetShape {
         /// Members of a full set.
         expected: usize,

@@ -102,7 +102,7 @@ impl ListWriter {
     /// When the entries are more, or longer, than announced.
     pub fn push(&mut self, entry: &ListEntry, out: &mut Vec<u8>) {
         let sealed = u32::try_from(entry.sealed.len()).unwrap_or(u32::MAX);
-        assert!(sealed <= SEALED_ENTRY_BYTES_MAX, "a sealed entry of {sealed} bytes");
+        assert!(sealed <= SEALED_ENTRY_BYTES_MAX, "a sealed entry of {sealed} bytes is too long");
         assert!(self.entries_left > 0, "more entries than announced");
         let bytes = list_entry_bytes(sealed);
         assert!(bytes <= self.bytes_left, "longer entries than announced");

@@ -131,7 +131,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             self.repair_by_group(track, medium, buffer)?;
             Some(CodeLevel::Group)
         };
-        assert!(!buffer.has_lost_information(), "a track read is whole");
+        assert!(!buffer.has_lost_information(), "a track that was read has no lost information");
         Ok(TrackReport { track, failed, repaired_by, margin })
     }
 

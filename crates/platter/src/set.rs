@@ -115,7 +115,7 @@ impl SetEncoder {
         let out_bytes = usize::from(column.count) * payload_bytes;
         self.redundancy.resize(code.redundancy() * out_bytes, 0);
         for sector in 0..usize::from(column.count) {
-            let given: Vec<&[u8]> = platters
+            let available: Vec<&[u8]> = platters
                 .iter()
                 .zip(self.bytes.chunks_exact(span_bytes))
                 .map(|(platter, span)| {
@@ -128,7 +128,7 @@ impl SetEncoder {
                 .chunks_exact_mut(out_bytes)
                 .map(|out| &mut out[sector * payload_bytes..][..payload_bytes])
                 .collect();
-            code.encode(&given, &mut redundancy)?;
+            code.encode(&available, &mut redundancy)?;
         }
         Ok(&self.redundancy)
     }
@@ -167,7 +167,7 @@ pub struct SetDecoder {
     platters: Vec<Option<PlatterId>>,
     /// Decoders by the number of sectors of a column.
     version1: BTreeMap<u16, version1::Decoder>,
-    /// The current plan, and its key: platters given and wanted.
+    /// The current plan, and its key: platters available and wanted.
     plan: Option<(Vec<usize>, usize, Reconstruction)>,
     bytes: Vec<u8>,
     zeros: Vec<u8>,
@@ -224,8 +224,8 @@ impl SetDecoder {
         lost[wanted] = true;
         let mut used = 0;
         for column in self.geometry.set_columns() {
-            let given = self.load_column(track, column, members, &mut lost, medium)?;
-            used = given.iter().filter(|given| **given).count();
+            let available = self.load_column(track, column, members, &mut lost, medium)?;
+            used = available.iter().filter(|available| **available).count();
             if used < information {
                 let lost = lost.iter().filter(|&&lost| lost).count();
                 return Err(GlassError::Unreadable(Unreadable {
@@ -236,7 +236,7 @@ impl SetDecoder {
                     redundancy: u32::from(self.geometry.set_redundancy_platters),
                 }));
             }
-            self.decode_column(track, column, members, &given, wanted, out)?;
+            self.decode_column(track, column, members, &available, wanted, out)?;
         }
         let count = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let unavailable = lost.iter().filter(|&&lost| lost).count() - 1;
@@ -254,7 +254,7 @@ impl SetDecoder {
     ) -> Result<Vec<bool>, GlassError> {
         let span_bytes = usize::from(column.count) * self.geometry.sector_image_bytes();
         self.bytes.resize(members.len() * span_bytes, 0);
-        let mut given = vec![false; members.len()];
+        let mut available = vec![false; members.len()];
         let mut missing = usize::from(self.geometry.set_information_platters);
         for (position, span) in self.bytes.chunks_exact_mut(span_bytes).enumerate() {
             if missing == 0 {
@@ -275,10 +275,10 @@ impl SetDecoder {
                     Err(error) => return Err(error),
                 }
             }
-            given[position] = true;
+            available[position] = true;
             missing -= 1;
         }
-        Ok(given)
+        Ok(available)
     }
 
     fn decode_column<R: PlatterSource>(
@@ -286,7 +286,7 @@ impl SetDecoder {
         track: InformationTrack,
         column: Column,
         members: &[Member<'_, R>],
-        given: &[bool],
+        available: &[bool],
         wanted: usize,
         out: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
@@ -294,7 +294,7 @@ impl SetDecoder {
         let count = usize::from(column.count);
         let bytes = &self.bytes;
         let shard = |position: usize, sector: usize| {
-            if !given[position] {
+            if !available[position] {
                 return Shard::Lost;
             }
             match members[position] {
@@ -326,7 +326,7 @@ impl SetDecoder {
                 })?;
             }
             FormatVersion::Two => {
-                let plan = plan(&mut self.plan, &self.geometry, given, wanted)?;
+                let plan = plan(&mut self.plan, &self.geometry, available, wanted)?;
                 for sector in 0..count {
                     let sources: Vec<&[u8]> = (0..members.len())
                         .filter_map(|position| match shard(position, sector) {
@@ -366,17 +366,18 @@ fn is_lost<R: PlatterSource>(
 fn plan<'a>(
     cache: &'a mut Option<(Vec<usize>, usize, Reconstruction)>,
     geometry: &Geometry,
-    given: &[bool],
+    available: &[bool],
     wanted: usize,
 ) -> Result<&'a Reconstruction, GlassError> {
-    let given: Vec<usize> = (0..given.len()).filter(|&position| given[position]).collect();
+    let available: Vec<usize> =
+        (0..available.len()).filter(|&position| available[position]).collect();
     let entry = match cache.take() {
-        Some((sources, target, plan)) if sources == given && target == wanted => {
+        Some((sources, target, plan)) if sources == available && target == wanted => {
             (sources, target, plan)
         }
         Some(_) | None => {
-            let plan = geometry.set_code()?.plan(&given, &[wanted])?;
-            (given, wanted, plan)
+            let plan = geometry.set_code()?.plan(&available, &[wanted])?;
+            (available, wanted, plan)
         }
     };
     Ok(&cache.insert(entry).2)

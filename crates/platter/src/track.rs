@@ -148,15 +148,15 @@ impl TrackBuffer {
     /// split borrows both without a copy of the track.
     fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), GlassError> {
         let mut wanted: Vec<(usize, &mut [u8])> = Vec::new();
-        let mut given: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());
+        let mut available: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());
         for (layer, image) in self.image.chunks_exact_mut(shape.sector_bytes).enumerate() {
             if !self.lost[layer] {
-                given.push((layer, payload(image)));
+                available.push((layer, payload(image)));
             } else if layer < shape.information {
                 wanted.push((layer, payload_mut(image)));
             }
         }
-        Ok(code.reconstruct(&given, &mut wanted)?)
+        Ok(code.reconstruct(&available, &mut wanted)?)
     }
 
     fn decode_version1(
@@ -165,17 +165,17 @@ impl TrackBuffer {
         sector_bytes: usize,
     ) -> Result<(), GlassError> {
         let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
-        let mut given: Vec<Shard<'_>> = Vec::with_capacity(self.lost.len());
+        let mut available: Vec<Shard<'_>> = Vec::with_capacity(self.lost.len());
         for (layer, image) in self.image.chunks_exact_mut(sector_bytes).enumerate() {
             if self.lost[layer] {
-                given.push(Shard::Lost);
+                available.push(Shard::Lost);
                 lost.push((layer, image));
             } else {
-                given.push(Shard::Given(payload(image)));
+                available.push(Shard::Given(payload(image)));
             }
         }
         decoder.decode(
-            |index| given[index],
+            |index| available[index],
             |layer, offset, piece| {
                 if let Ok(at) = lost.binary_search_by_key(&layer, |&(lost, _)| lost) {
                     let from = SECTOR_HEADER_BYTES + offset;

@@ -105,7 +105,7 @@ impl MarginHistogram {
     fn sum(&self) -> Option<SectorMargins> {
         let sectors: u64 = self.0.iter().sum();
         // Returns the margin of the sector that has `worse` worse ones.
-        let at = |worse: u64| {
+        let margin = |worse: u64| {
             let mut seen = 0;
             (0u8..).zip(&self.0).find_map(|(margin, count)| {
                 seen += count;
@@ -114,9 +114,9 @@ impl MarginHistogram {
         };
         Some(SectorMargins {
             sectors,
-            least: at(0)?,
-            tenth: at(sectors / 10)?,
-            median: at(sectors / 2)?,
+            least: margin(0)?,
+            tenth: margin(sectors / 10)?,
+            median: margin(sectors / 2)?,
         })
     }
 }
@@ -227,7 +227,10 @@ impl Verification {
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<bool, GlassError> {
-        assert_eq!(reader.header.platter, self.report.platter, "a platter is verified by itself");
+        assert_eq!(
+            reader.header.platter, self.report.platter,
+            "a verification reads one platter only"
+        );
         if self.report.tracks < self.map.tracks() {
             let track = TrackIndex::new(self.report.tracks);
             let (digest, found) = (&mut self.digest, &mut self.found);
@@ -282,7 +285,11 @@ impl Verification {
     /// Returns the report, when [`Self::step`] has nothing left to do.
     #[must_use]
     pub fn finish<R: PlatterSource>(mut self, reader: &PlatterReader<R>) -> VerifyReport {
-        assert_eq!(self.tracks_done(), self.map.tracks(), "it is finished when it is done");
+        assert_eq!(
+            self.tracks_done(),
+            self.map.tracks(),
+            "a verification is finished only when all tracks are done"
+        );
         self.report.margins = self.margins.sum();
         self.report.mismatched = self.audit.map(Audit::finish).unwrap_or_default();
         if self.report.failed_sectors == 0 {

@@ -73,7 +73,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     /// [`crate::airgap`].
     fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
         header.validate()?;
-        assert_eq!(header.format, FormatVersion::CURRENT, "old formats are only read");
+        assert_eq!(header.format, FormatVersion::CURRENT, "only the current format is written");
         if blank.platter() != header.platter {
             return Err(GlassError::WrongPlatter {
                 expected: header.platter,
@@ -217,10 +217,10 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let information = usize::from(self.header.geometry.track_information_sectors);
         let (front, back) = image.split_at_mut(information * sector_bytes);
-        let given: Vec<&[u8]> = front.chunks_exact(sector_bytes).map(payload).collect();
+        let payloads: Vec<&[u8]> = front.chunks_exact(sector_bytes).map(payload).collect();
         let mut redundancy: Vec<&mut [u8]> =
             back.chunks_exact_mut(sector_bytes).map(payload_mut).collect();
-        self.track_code.encode(&given, &mut redundancy)?;
+        self.track_code.encode(&payloads, &mut redundancy)?;
         self.append_sealed(physical_track, image, |layer| {
             if layer < information { kind } else { SectorKind::TrackRedundancy }
         })

@@ -13,7 +13,7 @@ use crate::{ClassId, Error, GroupId, Members, PlaceId, Shape};
 pub struct Assignment {
     groups: Vec<Group>,
     classes: Vec<Vec<GroupId>>,
-    of: Vec<MemberSlot>,
+    slots: Vec<MemberSlot>,
 }
 
 /// The group and position of a place.
@@ -53,7 +53,7 @@ impl Assignment {
         let misfit = |detail: String| Error::Misfit { detail };
         if table.group_of.len() != shape.place_count() {
             let (has, places) = (table.group_of.len(), shape.place_count());
-            return Err(misfit(format!("it has {has} places, the shape {places}")));
+            return Err(misfit(format!("it has {has} places, but the shape has {places}")));
         }
         let mut places: Vec<Vec<PlaceId>> = vec![Vec::new(); table.class_of.len()];
         for (place, group) in shape.places().zip(&table.group_of) {
@@ -71,13 +71,14 @@ impl Assignment {
         if let Some(empty) = classes.iter().position(Vec::is_empty) {
             return Err(misfit(format!("class {empty} has no groups")));
         }
-        let mut of = vec![MemberSlot { group: GroupId::new(0), position: 0 }; shape.place_count()];
+        let mut slots =
+            vec![MemberSlot { group: GroupId::new(0), position: 0 }; shape.place_count()];
         for (group, of_group) in (0..).map(GroupId::new).zip(&places) {
             if of_group.is_empty() || of_group.len() > Members::CAPACITY {
                 return Err(misfit(format!("group {group} has {} places", of_group.len())));
             }
             for (position, place) in of_group.iter().enumerate() {
-                of[place.as_usize()] = MemberSlot { group, position };
+                slots[place.as_usize()] = MemberSlot { group, position };
             }
         }
         let group = |(places, class): (Vec<PlaceId>, &ClassId)| {
@@ -85,14 +86,14 @@ impl Assignment {
             Group { class: *class, places, sets }
         };
         let groups = places.into_iter().zip(&table.class_of).map(group).collect();
-        Ok(Self { groups, classes, of })
+        Ok(Self { groups, classes, slots })
     }
 
     /// Returns the assignment as stored.
     #[must_use]
     pub fn to_table(&self) -> Table {
         Table {
-            group_of: self.of.iter().map(|slot| slot.group).collect(),
+            group_of: self.slots.iter().map(|slot| slot.group).collect(),
             class_of: self.groups.iter().map(|group| group.class).collect(),
         }
     }
@@ -111,7 +112,7 @@ impl Assignment {
     /// How many places there are.
     #[must_use]
     pub const fn place_count(&self) -> usize {
-        self.of.len()
+        self.slots.len()
     }
 
     /// Returns the group and position of a place.
@@ -120,7 +121,7 @@ impl Assignment {
     /// If the rack has no such place.
     #[must_use]
     pub fn slot(&self, place: PlaceId) -> MemberSlot {
-        self.of[place.as_usize()]
+        self.slots[place.as_usize()]
     }
 
     /// The places of a group, lowest first.
@@ -167,7 +168,7 @@ fn sets(shape: &Shape, places: &[PlaceId]) -> Vec<Vec<PlaceId>> {
     };
     let mut sets: BTreeMap<u32, Vec<PlaceId>> = BTreeMap::new();
     for place in places {
-        sets.entry(unit.of(*place)).or_default().push(*place);
+        sets.entry(unit.index_of(*place)).or_default().push(*place);
     }
     sets.into_values().collect()
 }

@@ -80,12 +80,14 @@ pub struct UnitUse {
 pub fn check(shape: &Shape, assignment: &Assignment) -> Result<Proof, Error> {
     if assignment.place_count() != shape.place_count() {
         let (has, places) = (assignment.place_count(), shape.place_count());
-        return Err(Error::Misfit { detail: format!("it has {has} places, the shape {places}") });
+        return Err(Error::Misfit {
+            detail: format!("it has {has} places, but the shape has {places}"),
+        });
     }
     check_partition(shape, assignment)?;
     if let Some(unit) = shape.within() {
         for group in assignment.groups() {
-            let count = lies_in(unit, assignment.places(group)).len();
+            let count = units_containing(unit, assignment.places(group)).len();
             if count != 1 {
                 return Err(Error::Straddles { group, unit: unit.name.clone(), count });
             }
@@ -132,7 +134,7 @@ fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> 
             let slot = assignment.slot(*place);
             if !seen.insert(*place) || slot.group != group || slot.position != position {
                 return Err(Error::Misfit {
-                    detail: format!("place {place} is not where it says"),
+                    detail: format!("place {place} is not in the slot that it is assigned to"),
                 });
             }
         }
@@ -145,15 +147,15 @@ fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> 
 }
 
 /// Returns the units that some places are in.
-fn lies_in(unit: &Shared, places: &[PlaceId]) -> BTreeSet<u32> {
-    places.iter().map(|place| unit.of(*place)).collect()
+fn units_containing(unit: &Shared, places: &[PlaceId]) -> BTreeSet<u32> {
+    places.iter().map(|place| unit.index_of(*place)).collect()
 }
 
 /// Counts the disks of a group in each domain.
 fn counts(shared: &Shared, assignment: &Assignment, group: GroupId) -> Vec<u32> {
     let mut counts = vec![0; shared.count()];
     for place in assignment.places(group) {
-        counts[shared.of(*place) as usize] += 1;
+        counts[shared.index_of(*place) as usize] += 1;
     }
     counts
 }
@@ -245,7 +247,7 @@ fn count_spinning<'a>(
 ) {
     for (domain, used) in domains.zip(used) {
         for place in places {
-            let used = &mut used[domain.shared.of(*place) as usize];
+            let used = &mut used[domain.shared.index_of(*place) as usize];
             *used = if is_on { *used + 1 } else { *used - 1 };
         }
     }
@@ -263,7 +265,7 @@ fn count_pairs(shape: &Shape, assignment: &Assignment, proof: &mut Proof) {
         .collect();
     let collides = |place: PlaceId, own: GroupId, other: GroupId| {
         shape.domains().iter().zip(&uses).any(|(domain, uses)| {
-            let at = domain.shared.of(place) as usize;
+            let at = domain.shared.index_of(place) as usize;
             let other = uses[other.as_usize()][at];
             other > 0 && uses[own.as_usize()][at] + other > domain.capacity
         })

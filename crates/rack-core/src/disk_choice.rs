@@ -20,7 +20,7 @@ use crate::places::SpinState;
 use crate::rack::Rack;
 use crate::{GroupId, Members, Op, SpinUps};
 
-/// Result of asking for the disks that an operation lacks.
+/// Result of requesting the disks that an operation lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestResult {
     /// None are lacking, or they were commanded to spin up.
@@ -41,7 +41,7 @@ impl Rack {
             return all;
         }
         let mut reads = Vec::new();
-        for waiting in class.client.of(group.number) {
+        for waiting in class.client.operations(group.number) {
             if needs_all(&waiting.op) || reads.len() == NEEDED_READS_MAX {
                 return all;
             }
@@ -64,7 +64,7 @@ impl Rack {
             if !needs_all(op) && coming >= op.enough {
                 break;
             }
-            if !self.has_room(op.group, position) {
+            if !self.has_spin_up_budget(op.group, position) {
                 requested = RequestResult::OverBudget;
                 continue;
             }

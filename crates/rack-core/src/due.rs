@@ -85,7 +85,7 @@ impl GroupQueue {
     }
 
     /// Returns when the group may be spun up.
-    fn from(&self) -> Instant {
+    fn eligible_from(&self) -> Instant {
         if self.rebuilds_with_deadline > 0 || (self.allowance.in_danger && self.rebuilds > 0) {
             Instant::ZERO
         } else if self.soon > 0 {
@@ -95,16 +95,16 @@ impl GroupQueue {
         }
     }
 
-    fn count(&mut self, waiting: &Waiting, by: impl Fn(&mut usize)) {
+    fn count(&mut self, waiting: &Waiting, update: impl Fn(&mut usize)) {
         let is_rebuild = waiting.op.kind == OpKind::Rebuild;
         if is_soon(waiting) {
-            by(&mut self.soon);
+            update(&mut self.soon);
         }
         if is_rebuild {
-            by(&mut self.rebuilds);
+            update(&mut self.rebuilds);
         }
         if is_rebuild && waiting.op.due.is_some() {
-            by(&mut self.rebuilds_with_deadline);
+            update(&mut self.rebuilds_with_deadline);
         }
     }
 }
@@ -131,7 +131,9 @@ impl DueQueue {
     /// Iterates over all waiting operations, group by group, with the index of the group.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Waiting)> {
         let queues = self.queues.iter().enumerate();
-        queues.flat_map(|(number, queue)| queue.waiting.values().map(move |of| (number, of)))
+        queues.flat_map(|(number, queue)| {
+            queue.waiting.values().map(move |waiting| (number, waiting))
+        })
     }
 
     pub(crate) fn insert(&mut self, waiting: Waiting, group: usize) {
@@ -142,7 +144,7 @@ impl DueQueue {
         self.with_deadline += usize::from(waiting.op.due.is_some());
         let queue = &mut self.queues[group];
         queue.bytes += waiting.op.bytes.get();
-        queue.count(&waiting, |of| *of += 1);
+        queue.count(&waiting, |count| *count += 1);
         queue.waiting.insert(key, waiting);
     }
 
@@ -152,7 +154,7 @@ impl DueQueue {
     }
 
     /// Returns all operations of a group, by deadline.
-    pub(crate) fn of(&self, group: usize) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn operations(&self, group: usize) -> impl Iterator<Item = &Waiting> {
         self.queues[group].waiting.values()
     }
 
@@ -166,42 +168,44 @@ impl DueQueue {
         let queue = &mut self.queues[group];
         let waiting = queue.waiting.remove(&key)?;
         queue.bytes -= waiting.op.bytes.get();
-        queue.count(&waiting, |of| *of -= 1);
+        queue.count(&waiting, |count| *count -= 1);
         self.len -= 1;
         self.bytes -= waiting.op.bytes.get();
         self.with_deadline -= usize::from(waiting.op.due.is_some());
         Some(waiting)
     }
 
-    /// Removes all operations of a group for which `is_over` holds, in order.
+    /// Removes all operations of a group for which `should_remove` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
-        is_over: impl Fn(&Op) -> bool,
+        should_remove: impl Fn(&Op) -> bool,
         mut removed: impl FnMut(Waiting),
     ) {
-        let over = self.queues[group].waiting.iter().filter(|(_, of)| is_over(&of.op));
-        let over: Vec<_> = over.map(|(key, _)| *key).collect();
-        over.into_iter().filter_map(|key| self.take(group, key)).for_each(&mut removed);
+        let matching =
+            self.queues[group].waiting.iter().filter(|(_, waiting)| should_remove(&waiting.op));
+        let matching: Vec<_> = matching.map(|(key, _)| *key).collect();
+        matching.into_iter().filter_map(|key| self.take(group, key)).for_each(&mut removed);
     }
 
     /// Returns the group to serve next; none if all that waits can wait longer.
     pub(crate) fn front(&self, view: &ClassView) -> Option<usize> {
-        let Some(visit) = view.spinning.filter(|of| self.head(of.number).is_some()) else {
-            let is_time = self.starts(view).is_some_and(|at| at <= view.now);
+        let Some(visit) = view.spinning.filter(|visit| self.head(visit.number).is_some()) else {
+            let is_time = self.next_switch(view).is_some_and(|at| at <= view.now);
             return is_time.then(|| self.choose(view)).flatten();
         };
         let is_long = view.now >= visit.since + self.order.stay;
         if visit.is_fresh || !(is_long || self.with_deadline > 0) {
             return Some(visit.number);
         }
-        let other = self.choose(view).filter(|other| self.is_left(&visit, *other, is_long, view));
+        let other =
+            self.choose(view).filter(|other| self.should_leave(&visit, *other, is_long, view));
         Some(other.unwrap_or(visit.number))
     }
 
     /// Returns when the next switch must begin for groups that do not spin.
-    pub(crate) fn starts(&self, view: &ClassView) -> Option<Instant> {
-        let spinning = view.spinning.map(|of| of.number);
+    pub(crate) fn next_switch(&self, view: &ClassView) -> Option<Instant> {
+        let spinning = view.spinning.map(|visit| visit.number);
         let others = self
             .queues
             .iter()
@@ -210,7 +214,7 @@ impl DueQueue {
         let is_patient = self.order.patience > Duration::ZERO && self.len < self.half.max(1);
         let (mut next, mut wanted) = (None::<Instant>, Vec::new());
         for (_, queue) in others {
-            let from = queue.from();
+            let from = queue.eligible_from();
             if from > view.now || !is_patient {
                 next = Some(next.map_or(from, |next| next.min(from)));
             } else if let Some((due, head)) = queue.head() {
@@ -223,7 +227,7 @@ impl DueQueue {
             work = work.saturating_add(switch);
             let begin = Instant::from_nanos(at.as_nanos().saturating_sub(work));
             next = Some(next.map_or(begin, |next| next.min(begin)));
-            work = work.saturating_add(view.measured.time_of(ByteCount::new(bytes)).as_nanos());
+            work = work.saturating_add(view.measured.op_time(ByteCount::new(bytes)).as_nanos());
         }
         next
     }
@@ -236,10 +240,10 @@ impl DueQueue {
 
     /// Returns the next group among those that may be spun up or are spinning.
     fn choose(&self, view: &ClassView) -> Option<usize> {
-        let spinning = view.spinning.map(|of| of.number);
+        let spinning = view.spinning.map(|visit| visit.number);
         let heads = self.queues.iter().enumerate().filter_map(|(number, queue)| {
-            let may = Some(number) == spinning || queue.from() <= view.now;
-            may.then(|| queue.head().map(|(due, waiting)| (number, due, waiting.since)))?
+            let is_allowed = Some(number) == spinning || queue.eligible_from() <= view.now;
+            is_allowed.then(|| queue.head().map(|(due, waiting)| (number, due, waiting.since)))?
         });
         let (number, due, _) = heads.clone().min_by_key(|(number, due, _)| (*due, *number))?;
         if due >= view.now {
@@ -255,7 +259,7 @@ impl DueQueue {
     }
 
     /// Whether a group is left for another although it has more to do.
-    fn is_left(&self, visit: &Visit, other: usize, is_long: bool, view: &ClassView) -> bool {
+    fn should_leave(&self, visit: &Visit, other: usize, is_long: bool, view: &ClassView) -> bool {
         let (queue, other_queue) = (&self.queues[visit.number], &self.queues[other]);
         let (Some((own_due, own)), Some((due, next))) = (queue.head(), other_queue.head()) else {
             return false;
@@ -270,11 +274,11 @@ impl DueQueue {
         let is_tighter =
             next.op.due.is_some() && promised <= own_due.since(own.since).as_nanos() / 2;
         let switch = view.measured.switch();
-        let rest = view.measured.time_of(ByteCount::new(queue.bytes));
-        let is_late = view.now + switch + rest > due;
+        let remaining = view.measured.op_time(ByteCount::new(queue.bytes));
+        let is_late = view.now + switch + remaining > due;
         // Not earlier than necessary: whatever is done meanwhile needs no second visit.
-        let one = view.measured.time_of(own.op.bytes) + view.measured.time_of(next.op.bytes);
-        let is_time = view.now + switch + switch + one > due;
+        let one_each = view.measured.op_time(own.op.bytes) + view.measured.op_time(next.op.bytes);
+        let is_time = view.now + switch + switch + one_each > due;
         let helps = view.now + switch <= due || view.now >= visit.since + switch;
         is_tighter && is_late && is_time && helps
     }
@@ -290,20 +294,25 @@ impl DueQueue {
         for queue in &self.queues {
             let mut recounted = GroupQueue { allowance: queue.allowance, ..GroupQueue::default() };
             for ((due, _), waiting) in &queue.waiting {
-                assert_eq!(*due, self.due(waiting), "each is where it is due");
-                recounted.count(waiting, |of| *of += 1);
+                assert_eq!(*due, self.due(waiting), "each operation is at its deadline");
+                recounted.count(waiting, |count| *count += 1);
                 recounted.bytes += waiting.op.bytes.get();
                 with_deadline += usize::from(waiting.op.due.is_some());
             }
-            let counts =
-                |of: &GroupQueue| (of.bytes, of.soon, of.rebuilds, of.rebuilds_with_deadline);
-            assert_eq!(counts(queue), counts(&recounted), "a lane counts");
+            let counts = |queue: &GroupQueue| {
+                (queue.bytes, queue.soon, queue.rebuilds, queue.rebuilds_with_deadline)
+            };
+            assert_eq!(
+                counts(queue),
+                counts(&recounted),
+                "the group's counters match its operations"
+            );
             (len, bytes) = (len + queue.waiting.len(), bytes + queue.bytes);
         }
         assert_eq!(
             (self.len, self.bytes, self.with_deadline),
             (len, bytes, with_deadline),
-            "a queue counts"
+            "the queue's counters match its operations"
         );
     }
 }

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("the shape of a rack cannot be read")]
     Syntax(#[source] settings::Error),
     /// There is no preset of this name.
-    #[error("no rack is named \"{name}\"; there are {known}")]
+    #[error("no rack is named \"{name}\"; the presets are {known}")]
     UnknownPreset {
         /// The name.
         name: String,
@@ -25,12 +25,12 @@ pub enum Error {
     },
     /// A key names no axis, or divides by zero.
     #[error(
-        "\"{key}\" of {of} is no key; write the name of an axis, if need be with \"/ n\" or \
+        "\"{key}\" of {owner} is not a key; write the name of an axis, if need be with \"/ n\" or \
          \"% n\", such as \"d/2\""
     )]
     Key {
         /// What the key belongs to.
-        of: String,
+        owner: String,
         /// The key.
         key: String,
     },
@@ -47,7 +47,7 @@ pub enum Error {
         max: u64,
     },
     /// Two things have the same name, or a place is listed twice.
-    #[error("{detail} is there twice")]
+    #[error("{detail} is defined twice")]
     Twice {
         /// What.
         detail: String,
@@ -91,7 +91,7 @@ pub enum Error {
     /// No assignment was found.
     #[error(
         "no groups of {size} were found for{within} {places} places with up to {classes} \
-         spinning at once; what stands in the way most is {domain}"
+         spinning at once; the tightest resource is {domain}"
     )]
     Unsolved {
         /// Places of a group.
@@ -113,8 +113,8 @@ pub enum Error {
     },
     /// Too many disks of a resource's domain could spin at once.
     #[error(
-        "{most} disks of {domain} {index} could spin at once, which is made for {capacity}; the \
-         assignment must not be used"
+        "{most} disks of {domain} {index} could spin at once, but it can supply only {capacity}; \
+         the assignment must not be used"
     )]
     Exceeded {
         /// The resource.

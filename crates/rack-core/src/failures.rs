@@ -15,9 +15,9 @@ use crate::rack::Rack;
 use crate::{GroupId, PlaceId};
 
 impl Rack {
-    pub(crate) fn lost(&mut self, part: Part, loss: Loss, out: &mut Outbox<Command>) {
+    pub(crate) fn handle_lost(&mut self, part: Part, loss: Loss, out: &mut Outbox<Command>) {
         let mut degraded = BTreeSet::new();
-        for place in self.places.of(part) {
+        for place in self.places.part_places(part) {
             let slot = self.assignment.slot(place);
             let is_gone = loss == Loss::Gone;
             if self.places.lose(place, part, is_gone) {
@@ -33,15 +33,15 @@ impl Rack {
         }
         let mut classes = BTreeSet::new();
         for group in degraded {
-            self.degraded(group, out);
+            self.handle_degraded(group, out);
             classes.insert(self.groups[group.as_usize()].class);
         }
         classes.into_iter().for_each(|class| self.advance(class, out));
     }
 
-    pub(crate) fn back(&mut self, part: Part, out: &mut Outbox<Command>) {
+    pub(crate) fn handle_back(&mut self, part: Part, out: &mut Outbox<Command>) {
         let mut classes = BTreeSet::new();
-        for place in self.places.of(part) {
+        for place in self.places.part_places(part) {
             if self.places.restore(place, part) {
                 let slot = self.assignment.slot(place);
                 let group = &mut self.groups[slot.group.as_usize()];
@@ -56,7 +56,7 @@ impl Rack {
 
     /// Handles a group that has fewer disks: raises an alarm, and refuses what the others cannot
     /// do.
-    pub(crate) fn degraded(&mut self, id: GroupId, out: &mut Outbox<Command>) {
+    pub(crate) fn handle_degraded(&mut self, id: GroupId, out: &mut Outbox<Command>) {
         self.refresh_allowance(id);
         let group = &self.groups[id.as_usize()];
         let (class, number) = (group.class, group.number);

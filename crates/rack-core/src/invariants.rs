@@ -31,51 +31,61 @@ impl Rack {
             assert_eq!(
                 group.up,
                 members_where(&|at| spin_state(at) == SpinState::Spinning),
-                "group {id} is up"
+                "group {id} tracks its disks that are up"
             );
             let spinning_up = members_where(&|at| spin_state(at) == SpinState::SpinningUp);
-            assert_eq!(group.spinning_up, spinning_up, "group {id} comes up");
+            assert_eq!(group.spinning_up, spinning_up, "group {id} tracks its disks that spin up");
             let spinning_down = members_where(&|at| spin_state(at) == SpinState::SpinningDown);
-            assert_eq!(group.spinning_down, spinning_down, "group {id} goes down");
+            assert_eq!(
+                group.spinning_down, spinning_down,
+                "group {id} tracks its disks that spin down"
+            );
             let lost = members_where(&|at| self.places.disk(group.places[at]).is_lost());
-            assert_eq!(group.lost, lost, "group {id} knows what it lost");
+            assert_eq!(group.lost, lost, "group {id} tracks its lost disks");
             assert_eq!(
                 group.first.intersection(spinning_up),
                 group.first,
-                "group {id} waits for what rises"
+                "group {id} waits only for disks that spin up"
             );
             let is_on = self.classes[group.class].phase.group() == Some(id);
             assert!(
                 is_on || group.up.union(spinning_up).is_empty(),
-                "only the group that is wanted spins"
+                "only the current group of a class spins"
             );
         }
     }
 
     fn check_class(&self, index: usize, class: &Class) {
-        assert!(class.running.len() <= self.policy.at_once, "no more than may run at once");
+        assert!(
+            class.running.len() <= self.policy.at_once,
+            "the limit of running operations holds"
+        );
         let runs_in = match class.phase {
             Phase::Up { group, .. } => Some(group),
             Phase::Stopped | Phase::SpinningUp { .. } | Phase::SpinningDown { .. } => None,
         };
         for running in &class.running {
-            assert_eq!(Some(running.op.group), runs_in, "what runs does so in a group that is up");
+            assert_eq!(
+                Some(running.op.group),
+                runs_in,
+                "operations run only in the group that is up"
+            );
         }
         let inits = class.running.iter().filter(|of| of.op.kind == OpKind::Init).count();
-        assert!(inits == 0 || class.running.len() == 1, "the first look is alone");
+        assert!(inits == 0 || class.running.len() == 1, "an initialization runs alone");
         let pending = class.groups.iter().filter(|of| self.groups[of.as_usize()].init.is_some());
-        assert_eq!(pending.count(), class.inits.len(), "first looks are known");
+        assert_eq!(pending.count(), class.inits.len(), "the pending initializations are listed");
         let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
         let view = self.view(index);
         let is_wanted =
             [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &view));
-        let rises = class
+        let is_spinning_up = class
             .phase
             .group()
             .is_some_and(|of| !self.groups[of.as_usize()].spinning_up.is_empty());
         assert!(
-            !(is_open && is_wanted) || rises || !class.running.is_empty(),
-            "what can be done is done"
+            !(is_open && is_wanted) || is_spinning_up || !class.running.is_empty(),
+            "no class has work that could start now"
         );
     }
 
@@ -86,28 +96,41 @@ impl Rack {
             (&class.client, self.policy.client_queue),
             (&class.background, self.policy.background_queue),
         ] {
-            assert!(side_queue.len() <= limit, "a queue is no longer than it may be");
+            assert!(side_queue.len() <= limit, "the limit of waiting operations holds");
             let queue = match side_queue {
                 SideQueue::Batches(queue, _) => queue,
                 SideQueue::Due(queue) => {
                     queue.check();
                     let is_at_home =
                         |(number, of): (usize, &Waiting)| class.groups[number] == of.op.group;
-                    assert!(queue.iter().all(is_at_home), "lanes are of one group");
+                    assert!(
+                        queue.iter().all(is_at_home),
+                        "each group's queue holds only its operations"
+                    );
                     continue;
                 }
             };
             let mut last = vec![None; class.groups.len()];
             let (mut count, mut bytes) = (0, 0);
             for (number, waiting, is_in_reach) in queue.iter() {
-                assert!(is_in_reach, "{} is pushed back too far", waiting.op.id);
-                assert_eq!(class.groups[number], waiting.op.group, "batches are of one group");
-                assert!(last[number] <= Some(waiting.since), "a group is served in order");
+                assert!(is_in_reach, "operation {} is pushed back too far", waiting.op.id);
+                assert_eq!(
+                    class.groups[number], waiting.op.group,
+                    "a batch holds operations of one group"
+                );
+                assert!(
+                    last[number] <= Some(waiting.since),
+                    "operations of a group keep their order"
+                );
                 last[number] = Some(waiting.since);
                 count += 1;
                 bytes += waiting.op.bytes.get();
             }
-            assert_eq!((queue.len(), queue.bytes().get()), (count, bytes), "a queue counts");
+            assert_eq!(
+                (queue.len(), queue.bytes().get()),
+                (count, bytes),
+                "the queue's counters match its operations"
+            );
         }
     }
 }

@@ -27,14 +27,14 @@ pub(crate) struct Part {
 
 impl Part {
     /// Returns the value of this part at a place.
-    pub(crate) fn at(self, coordinates: &[u32]) -> u32 {
+    pub(crate) fn value_at(self, coordinates: &[u32]) -> u32 {
         let value = coordinates[self.axis] / self.divisor;
         self.modulus.map_or(value, |modulus| value % modulus)
     }
 
     /// Parses `axis`, `axis / n`, `axis % n` or `axis / n % n`.
-    pub(crate) fn parse(text: &str, axes: &[Axis], of: &str) -> Result<Self, Error> {
-        let fail = || Error::Key { of: of.to_owned(), key: text.to_owned() };
+    pub(crate) fn parse(text: &str, axes: &[Axis], owner: &str) -> Result<Self, Error> {
+        let fail = || Error::Key { owner: owner.to_owned(), key: text.to_owned() };
         let number = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);
         let (rest, modulus) = match text.split_once('%') {
             Some((rest, modulus)) => (rest, Some(number(modulus).ok_or_else(fail)?)),

@@ -37,7 +37,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(3600);
 pub const SOON: Duration = Duration::from_secs(15 * 60);
 /// How long a group is served at a stretch while other groups have work: about twenty times a
 /// switch.
-pub const STAY: Duration = Duration::from_secs(300);
+pub const VISIT_MAX: Duration = Duration::from_secs(300);
 /// Reads of a group that are examined to determine which disks they need; if more wait, all disks
 /// are spun up.
 pub const NEEDED_READS_MAX: usize = 64;
@@ -52,5 +52,5 @@ pub const SPIN_UP_BACKOFF: Duration = Duration::from_secs(60);
 /// Maximum of that backoff.
 pub const SPIN_UP_BACKOFF_MAX: Duration = Duration::from_secs(6 * 3600);
 const _: () =
-    assert!(SPIN_UP_BACKOFF.as_nanos() <= SPIN_UP_BACKOFF_MAX.as_nanos(), "rests only grow");
+    assert!(SPIN_UP_BACKOFF.as_nanos() <= SPIN_UP_BACKOFF_MAX.as_nanos(), "backoffs only grow");
 const _: () = assert!(SPIN_UP_ATTEMPTS > 0, "a disk is tried at least once");

@@ -3,7 +3,7 @@
 use fulgurite_units::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{DEFAULT_DEADLINE, STAY};
+use crate::limits::{DEFAULT_DEADLINE, VISIT_MAX};
 
 /// The order in which a class serves operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Due {
 
 impl Default for Due {
     fn default() -> Self {
-        Self { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: STAY }
+        Self { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: VISIT_MAX }
     }
 }
 

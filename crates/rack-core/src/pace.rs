@@ -31,7 +31,7 @@ impl Measured {
     }
 
     /// Returns the time of an operation of this many bytes in a spinning group.
-    pub(crate) fn time_of(&self, bytes: ByteCount) -> Duration {
+    pub(crate) fn op_time(&self, bytes: ByteCount) -> Duration {
         let ns = bytes.get().saturating_mul(self.ps_per_byte) / 1000;
         Duration::from_nanos(ns.max(OP_TIME_MIN.as_nanos()))
     }
@@ -53,7 +53,7 @@ impl Measured {
     /// Returns the time until a tenth of the waiting bytes will be done, so that there is room
     /// again.
     pub(crate) fn retry_after(&self, waiting: ByteCount) -> Duration {
-        let tenth = self.time_of(ByteCount::new(waiting.get() / 10));
+        let tenth = self.op_time(ByteCount::new(waiting.get() / 10));
         (tenth + Duration::from_nanos(self.switch_ns)).max(RETRY_MIN)
     }
 }

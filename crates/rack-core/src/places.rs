@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!              SpinUp            Up                SpinDown           Down
-//!     still ----------> rising ------> spinning ------------> sinking ------> still
+//!   Stopped --------> SpinningUp ---> Spinning ---------> SpinningDown ---> Stopped
 //!       ^                 |  UpFailed                           |  DownFailed: tried again, and
 //!       '-----------------'                                     '- until then it counts
 //! ```
 //!
-//! A disk counts in each of its domains unless it is still. The proof of the assignment already
+//! A disk counts in each of its domains unless it is stopped. The proof of the assignment already
 //! guarantees that a group's disks may spin. It is checked here again before each spin-up, because
 //! disks that do not obey or were spun up externally are in no proof. Not here: when disks change
 //! state.
@@ -31,8 +31,8 @@ pub(crate) enum SpinState {
     SpinningDown,
     /// It still spins although it was commanded to spin down; it is commanded again.
     Stuck {
-        /// When.
-        again: Instant,
+        /// When it is commanded again.
+        retry_at: Instant,
     },
 }
 
@@ -115,7 +115,7 @@ impl Places {
     }
 
     /// Returns the places of a part; none if there is no such part.
-    pub(crate) fn of(&self, part: Part) -> Vec<PlaceId> {
+    pub(crate) fn part_places(&self, part: Part) -> Vec<PlaceId> {
         let at = |kind: u32| usize::try_from(kind).unwrap_or(usize::MAX);
         match part {
             Part::Place(place) if place.as_usize() < self.disks.len() => vec![place],
@@ -134,9 +134,9 @@ impl Places {
 
     /// Whether all hard domains of a place supply one more disk. Soft ones are ignored: a rack
     /// whose groups have to exceed them must spin all the same.
-    pub(crate) fn has_room(&self, place: PlaceId) -> bool {
+    pub(crate) fn has_capacity(&self, place: PlaceId) -> bool {
         self.kinds.iter().all(|kind| {
-            let used = kind.used[kind.domain.shared.of(place) as usize];
+            let used = kind.used[kind.domain.shared.index_of(place) as usize];
             kind.domain.kind == Kind::Soft || used < kind.domain.capacity
         })
     }
@@ -152,7 +152,7 @@ impl Places {
             return;
         }
         for kind in &mut self.kinds {
-            let used = &mut kind.used[kind.domain.shared.of(place) as usize];
+            let used = &mut kind.used[kind.domain.shared.index_of(place) as usize];
             *used = if is_counted { *used + 1 } else { *used - 1 };
         }
     }
@@ -179,21 +179,29 @@ impl Places {
         is_back
     }
 
-    /// Asserts that domains count the disks that are not still, and that no hard domain exceeds its
-    /// capacity except by external spin-ups.
+    /// Asserts that domains count the disks that are not stopped, and that no hard domain exceeds
+    /// its capacity except by external spin-ups.
     pub(crate) fn check(&self) {
         for kind in &self.kinds {
             let shared = &kind.domain.shared;
             let (mut used, mut spun_up) = (vec![0; shared.count()], vec![0; shared.count()]);
             for (place, disk) in self.all() {
-                let at = shared.of(place) as usize;
+                let at = shared.index_of(place) as usize;
                 used[at] += u32::from(disk.spin_state != SpinState::Stopped);
                 spun_up[at] += u32::from(disk.is_external);
             }
-            assert_eq!(used, kind.used, "{} counts what moves", shared.name);
+            assert_eq!(
+                used, kind.used,
+                "the use of {} matches the states of its disks",
+                shared.name
+            );
             let most = used.iter().zip(&spun_up).map(|(used, spun_up)| used - spun_up).max();
             let is_kept = most.is_none_or(|most| most <= kind.domain.capacity);
-            assert!(is_kept || kind.domain.kind == Kind::Soft, "{} supplies too much", shared.name);
+            assert!(
+                is_kept || kind.domain.kind == Kind::Soft,
+                "{} exceeds its capacity",
+                shared.name
+            );
         }
     }
 }

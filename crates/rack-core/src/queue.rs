@@ -221,41 +221,42 @@ impl Queue {
         Some(self.take_head(at))
     }
 
-    /// Removes all operations of a group for which `is_over` holds, in order.
+    /// Removes all operations of a group for which `should_remove` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
-        is_over: impl Fn(&Op) -> bool,
+        should_remove: impl Fn(&Op) -> bool,
         mut removed: impl FnMut(Waiting),
     ) {
         if self.last_of[group].is_none() {
             return;
         }
-        let mut kept = VecDeque::with_capacity(self.batches.len());
+        let mut remaining = VecDeque::with_capacity(self.batches.len());
         for mut batch in std::mem::take(&mut self.batches) {
-            if batch.group == group && !self.filter(&mut batch, &is_over, &mut removed) {
+            if batch.group == group && !self.filter(&mut batch, &should_remove, &mut removed) {
                 continue;
             }
-            kept.push_back(batch);
+            remaining.push_back(batch);
         }
-        self.batches = kept;
+        self.batches = remaining;
         self.last_of.iter_mut().for_each(|last| *last = None);
         for (number, batch) in (self.first..).zip(&self.batches) {
             self.last_of[batch.group] = Some(number);
         }
     }
 
-    /// Removes the operations of a batch for which `is_over` holds. Returns whether any are left.
+    /// Removes the operations of a batch for which `should_remove` holds. Returns whether any are
+    /// left.
     fn filter(
         &mut self,
         batch: &mut Batch,
-        is_over: impl Fn(&Op) -> bool,
+        should_remove: impl Fn(&Op) -> bool,
         mut removed: impl FnMut(Waiting),
     ) -> bool {
         let (mut at, mut head, mut tail) = (batch.head, NONE, NONE);
         while at != NONE {
             let Node { waiting, next, cost, .. } = self.nodes[at as usize];
-            if is_over(&waiting.op) {
+            if should_remove(&waiting.op) {
                 batch.cost = batch.cost.minus(cost);
                 self.release(at);
                 removed(waiting);

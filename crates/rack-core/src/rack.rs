@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Command, Event, Op, OpKind, Refusal, Side};
 use crate::fair_share::FairShare;
-use crate::limits::{CONCURRENCY_MAX, DEFAULT_DEADLINE, RETRY_MIN, STAY};
+use crate::limits::{CONCURRENCY_MAX, DEFAULT_DEADLINE, RETRY_MIN, VISIT_MAX};
 use crate::order::{Due, Order};
 use crate::pace::Measured;
 use crate::places::{Places, SpinState, class_numbers};
@@ -105,8 +105,8 @@ impl Controller for Rack {
             Event::Down { place } => self.handle_down(place, out),
             Event::DownFailed { place } => self.handle_down_failed(place, out),
             Event::Woken { place } => self.spun_up(place, out),
-            Event::Lost { part, loss } => self.lost(part, loss, out),
-            Event::Back { part } => self.back(part, out),
+            Event::Lost { part, loss } => self.handle_lost(part, loss, out),
+            Event::Back { part } => self.handle_back(part, out),
             Event::Timer => (0..self.classes.len()).for_each(|class| self.advance(class, out)),
         }
     }
@@ -116,15 +116,15 @@ impl Controller for Rack {
         if self.stuck.is_empty() {
             return classes.min();
         }
-        let again =
+        let retries =
             self.stuck.iter().filter_map(|place| match self.places.disk(*place).spin_state {
-                SpinState::Stuck { again } => Some(again),
+                SpinState::Stuck { retry_at } => Some(retry_at),
                 SpinState::Stopped
                 | SpinState::SpinningUp
                 | SpinState::Spinning
                 | SpinState::SpinningDown => None,
             });
-        classes.chain(again).min()
+        classes.chain(retries).min()
     }
 
     fn check(&self) {
@@ -141,7 +141,11 @@ impl Rack {
     #[must_use]
     pub fn new(shape: &Shape, assignment: Assignment, mut policy: Policy) -> Self {
         policy.at_once = policy.at_once.clamp(1, CONCURRENCY_MAX);
-        assert_eq!(assignment.place_count(), shape.place_count(), "a rack and its own groups");
+        assert_eq!(
+            assignment.place_count(),
+            shape.place_count(),
+            "the assignment belongs to another shape"
+        );
         let numbers = class_numbers(&assignment);
         let group = |group: GroupId| {
             let class = assignment.class_of(group).as_usize();
@@ -150,7 +154,8 @@ impl Rack {
         let class = |class: ClassId| {
             let groups = assignment.groups_of(class).to_vec();
             let first = groups.first().and_then(|group| assignment.places(*group).first());
-            let within_unit = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
+            let within_unit =
+                shape.within().zip(first).map_or(0, |(unit, place)| unit.index_of(*place));
             let count = groups.len();
             Class {
                 within_unit,
@@ -333,7 +338,7 @@ impl Rack {
                 self.refuse(op.id, Refusal::Busy { retry_after }, out);
                 return;
             }
-            let cost = Cost::new(op.bytes, measured.time_of(op.bytes));
+            let cost = Cost::new(op.bytes, measured.op_time(op.bytes));
             queue.insert(waiting, number, cost, is_up && self.policy.joins_running);
             if is_up && side == Side::Client {
                 self.request_early(index, &op, out);
@@ -348,7 +353,7 @@ impl Rack {
     fn done(&mut self, id: OpId, out: &mut Outbox<Command>) {
         let ran = |class: &Class| class.running.iter().position(|running| running.op.id == id);
         let found = self.classes.iter().enumerate().find_map(|(at, class)| Some((at, ran(class)?)));
-        let (index, at) = found.unwrap_or_else(|| panic!("operation {id} does not run"));
+        let (index, at) = found.unwrap_or_else(|| panic!("operation {id} is not running"));
         let class = &mut self.classes[index];
         let running = class.running.swap_remove(at);
         class.measured.served(running.op.bytes, self.now.since(running.since));
@@ -389,7 +394,7 @@ const fn background_order(policy: &Policy) -> Order {
     match (policy.order, policy.budget) {
         (Order::Batches, None) => Order::Batches,
         (Order::Batches, Some(_)) => {
-            Order::Due(Due { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: STAY })
+            Order::Due(Due { patience: Duration::ZERO, usual: DEFAULT_DEADLINE, stay: VISIT_MAX })
         }
         (Order::Due(due), _) => Order::Due(Due { patience: Duration::ZERO, ..due }),
     }

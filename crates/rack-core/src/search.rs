@@ -75,7 +75,7 @@ impl<'a> Search<'a> {
         let count = |shared: &Shared| {
             let mut used = vec![vec![0; groups]; shared.count()];
             for (place, group) in places.iter().zip(&group_of) {
-                used[shared.of(*place) as usize][*group] += 1;
+                used[shared.index_of(*place) as usize][*group] += 1;
             }
             used
         };
@@ -123,13 +123,13 @@ impl<'a> Search<'a> {
     fn cost_at(&self, places: [PlaceId; 2], groups: [usize; 2]) -> i64 {
         let mut cost = 0;
         for (kind, domain) in self.domains.iter().enumerate() {
-            let at = places.map(|place| domain.shared.of(place) as usize);
+            let at = places.map(|place| domain.shared.index_of(place) as usize);
             if at[0] != at[1] {
                 cost += at.iter().map(|at| self.domain_cost(kind, *at)).sum::<i64>();
             }
         }
         if let Some((unit, _)) = self.spread {
-            let at = places.map(|place| unit.of(place) as usize);
+            let at = places.map(|place| unit.index_of(place) as usize);
             if at[0] != at[1] {
                 let each = at.iter().flat_map(|at| groups.map(|group| (*at, group)));
                 cost += each.map(|(unit, group)| self.spread_cost(unit, group)).sum::<i64>();
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
         let shared = self.domains.iter().map(|domain| &domain.shared).zip(&mut self.used);
         let spread = self.spread.map(|(unit, _)| (unit, &mut self.spread_used));
         for (shared, used) in shared.chain(spread) {
-            let at = places.map(|place| shared.of(place) as usize);
+            let at = places.map(|place| shared.index_of(place) as usize);
             used[at[0]][groups[0]] -= 1;
             used[at[0]][groups[1]] += 1;
             used[at[1]][groups[1]] -= 1;

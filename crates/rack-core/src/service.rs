@@ -123,8 +123,8 @@ impl Rack {
                 .map_or(Next::Nothing, |number| Next::Front(Side::Background, group(number))),
             Side::Client => {
                 let oldest = class.inits.front().copied();
-                let is_due = |of: GroupId| {
-                    let init = self.groups[of.as_usize()].init;
+                let is_due = |id: GroupId| {
+                    let init = self.groups[id.as_usize()].init;
                     init.is_some_and(|init| init.since + self.policy.init_patience <= self.now)
                 };
                 match (class.client.front(view), oldest) {
@@ -255,10 +255,10 @@ impl Rack {
             return false;
         }
         let since = *class.idle_since.get_or_insert(self.now);
-        let is_over = self.policy.idle.is_some_and(|idle| since + idle <= self.now);
-        if is_over {
+        let is_expired = self.policy.idle.is_some_and(|idle| since + idle <= self.now);
+        if is_expired {
             self.spin_down_group(index, id, out);
         }
-        is_over
+        is_expired
     }
 }

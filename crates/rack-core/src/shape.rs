@@ -52,7 +52,7 @@ pub enum Kind {
 pub struct Shared {
     /// Its name.
     pub name: String,
-    of: Vec<u32>,
+    indices: Vec<u32>,
     members: Vec<Vec<PlaceId>>,
 }
 
@@ -179,8 +179,8 @@ impl Shared {
     /// # Panics
     /// If the rack has no such place.
     #[must_use]
-    pub fn of(&self, place: PlaceId) -> u32 {
-        self.of[place.as_usize()]
+    pub fn index_of(&self, place: PlaceId) -> u32 {
+        self.indices[place.as_usize()]
     }
 
     /// Returns the places of one of them, lowest first; none if it does not exist.
@@ -193,18 +193,19 @@ impl Shared {
     fn new(name: &str, key: &[String], axes: &[Axis], places: &[Vec<u32>]) -> Result<Self, Error> {
         let parts = key.iter().map(|text| Part::parse(text, axes, name));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        let value =
-            |place: &Vec<u32>| -> Vec<u32> { parts.iter().map(|part| part.at(place)).collect() };
+        let value = |place: &Vec<u32>| -> Vec<u32> {
+            parts.iter().map(|part| part.value_at(place)).collect()
+        };
         let mut members: BTreeMap<Vec<u32>, Vec<PlaceId>> = BTreeMap::new();
         for (place, coordinates) in (0..).map(PlaceId::new).zip(places) {
             members.entry(value(coordinates)).or_default().push(place);
         }
         let members: Vec<_> = members.into_values().collect();
-        let mut of = vec![0; places.len()];
+        let mut indices = vec![0; places.len()];
         for (index, of_one) in (0..).zip(&members) {
-            of_one.iter().for_each(|place| of[place.as_usize()] = index);
+            of_one.iter().for_each(|place| indices[place.as_usize()] = index);
         }
-        Ok(Self { name: name.to_owned(), of, members })
+        Ok(Self { name: name.to_owned(), indices, members })
     }
 }
 
@@ -342,9 +343,9 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
         let is_in = (min..=max).contains(&value);
         if is_in { Ok(()) } else { Err(Error::Range { field, value, min, max }) }
     };
-    range("the count of axes", text.axes.len() as u64, 1, AXES_MAX)?;
-    range("the count of domains", text.domains.len() as u64, 1, SHARED_MAX)?;
-    range("the count of failure units", text.units.len() as u64, 0, SHARED_MAX)?;
+    range("the number of axes", text.axes.len() as u64, 1, AXES_MAX)?;
+    range("the number of domains", text.domains.len() as u64, 1, SHARED_MAX)?;
+    range("the number of failure units", text.units.len() as u64, 0, SHARED_MAX)?;
     range("code.data", text.code.data.into(), 1, Members::CAPACITY as u64)?;
     range("code.redundancy", text.code.redundancy.into(), 0, Members::CAPACITY as u64)?;
     let width = u64::from(text.code.width());
@@ -364,9 +365,9 @@ fn check_numbers(text: &Text) -> Result<(), Error> {
     let axes = text.axes.iter().map(|axis| ("axis", &axis.name));
     let domains = text.domains.iter().map(|domain| ("domain", &domain.name));
     let units = text.units.iter().map(|unit| ("failure unit", &unit.name));
-    for (of, name) in axes.chain(domains).chain(units) {
-        if !names.insert((of, name)) {
-            return Err(Error::Twice { detail: format!("the {of} \"{name}\"") });
+    for (kind, name) in axes.chain(domains).chain(units) {
+        if !names.insert((kind, name)) {
+            return Err(Error::Twice { detail: format!("the {kind} \"{name}\"") });
         }
     }
     Ok(())
@@ -394,7 +395,7 @@ fn listed(axes: &[Axis], places: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
         let field = || format!("place {place:?}");
         if place.len() != axes.len() {
             let (value, axes) = (place.len() as u64, axes.len() as u64);
-            let field = format!("the count of coordinates of {}", field());
+            let field = format!("the number of coordinates of {}", field());
             return Err(Error::Range { field, value, min: axes, max: axes });
         }
         for (at, axis) in place.iter().zip(axes) {
@@ -412,7 +413,7 @@ fn listed(axes: &[Axis], places: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
 }
 
 fn check_count(value: u64) -> Result<(), Error> {
-    let field = || "the count of places".to_owned();
+    let field = || "the number of places".to_owned();
     let is_in = (1..=PLACES_MAX).contains(&value);
     if is_in {
         Ok(())

@@ -73,13 +73,13 @@ impl SideQueue {
     }
 
     /// Returns when the queue has to be checked again if nothing happens.
-    pub(crate) fn starts(&self, view: &ClassView) -> Option<Instant> {
+    pub(crate) fn next_switch(&self, view: &ClassView) -> Option<Instant> {
         match self {
             Self::Batches(queue, allowances) => {
                 let (group, waiting) = queue.front()?;
                 Some(eligible_at(waiting, allowances[group]))
             }
-            Self::Due(queue) => queue.starts(view),
+            Self::Due(queue) => queue.next_switch(view),
         }
     }
 
@@ -128,34 +128,34 @@ impl SideQueue {
     }
 
     /// Returns all operations of a group.
-    pub(crate) fn of(&self, group: usize) -> Box<dyn Iterator<Item = &Waiting> + '_> {
+    pub(crate) fn operations(&self, group: usize) -> Box<dyn Iterator<Item = &Waiting> + '_> {
         match self {
             Self::Batches(queue, _) => {
                 let all = queue.iter().filter(move |(number, ..)| *number == group);
                 Box::new(all.map(|(_, waiting, _)| waiting))
             }
-            Self::Due(queue) => Box::new(queue.of(group)),
+            Self::Due(queue) => Box::new(queue.operations(group)),
         }
     }
 
-    /// Removes all operations of a group for which `is_over` holds, in order.
+    /// Removes all operations of a group for which `should_remove` holds, in order.
     pub(crate) fn remove(
         &mut self,
         group: usize,
-        is_over: impl Fn(&Op) -> bool,
+        should_remove: impl Fn(&Op) -> bool,
         removed: impl FnMut(Waiting),
     ) {
         match self {
-            Self::Batches(queue, _) => queue.remove(group, is_over, removed),
-            Self::Due(queue) => queue.remove(group, is_over, removed),
+            Self::Batches(queue, _) => queue.remove(group, should_remove, removed),
+            Self::Due(queue) => queue.remove(group, should_remove, removed),
         }
     }
 }
 
 /// Returns when an operation may spin up its group.
 fn eligible_at(waiting: &Waiting, allowance: Allowance) -> Instant {
-    let is_danger = allowance.in_danger || waiting.op.due.is_some();
-    if waiting.op.kind == OpKind::Rebuild && is_danger {
+    let is_endangered = allowance.in_danger || waiting.op.due.is_some();
+    if waiting.op.kind == OpKind::Rebuild && is_endangered {
         Instant::ZERO
     } else if is_soon(waiting) {
         allowance.soon

@@ -8,7 +8,7 @@
 //!            column 0  1  2  3      a block: columns linked by another resource (a tray)
 //! place 0           a  d  c  b      rotated by i, the index of the column in its block, and by
 //! place 1           b  a  d  c      s times the index of the block; s is the first with which
-//! place 2           c  b  a  d      groups are spread as the shape asks for
+//! place 2           c  b  a  d      groups are spread as the shape requires
 //! place 3           d  c  b  a      a, b, c, d: groups
 //! ```
 //!
@@ -118,7 +118,7 @@ fn capacity(domain: &Domain) -> usize {
 fn group_by_domain(domain: &Domain, places: &[PlaceId]) -> BTreeMap<u32, Vec<PlaceId>> {
     let mut members: BTreeMap<u32, Vec<PlaceId>> = BTreeMap::new();
     for place in places {
-        members.entry(domain.shared.of(*place)).or_default().push(*place);
+        members.entry(domain.shared.index_of(*place)).or_default().push(*place);
     }
     members
 }
@@ -184,7 +184,7 @@ fn construct(
 /// Returns the number of disks of a group in one unit if it is spread evenly.
 fn even_spread(shape: &Shape, part: &Part) -> u32 {
     let Some(unit) = shape.spread() else { return u32::MAX };
-    let mut units: Vec<u32> = part.places.iter().map(|place| unit.of(*place)).collect();
+    let mut units: Vec<u32> = part.places.iter().map(|place| unit.index_of(*place)).collect();
     units.sort_unstable();
     units.dedup();
     shape.group_size().div_ceil(u32::try_from(units.len()).unwrap_or(u32::MAX))
@@ -226,7 +226,7 @@ fn connected_components<'a>(
     let mut sets: Vec<Component> = Vec::new();
     for column in subset {
         let domains = links.clone().enumerate().flat_map(|(kind, domain)| {
-            columns[column].iter().map(move |place| (kind, domain.shared.of(*place)))
+            columns[column].iter().map(move |place| (kind, domain.shared.index_of(*place)))
         });
         let mut set = Component { domains: domains.collect(), columns: vec![column] };
         let overlaps = |other: &Component| !other.domains.is_disjoint(&set.domains);

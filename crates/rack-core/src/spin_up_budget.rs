@@ -33,7 +33,7 @@ impl Rack {
     /// # Panics
     /// If the rack has no such group.
     #[must_use]
-    pub fn rests_until(&self, group: GroupId) -> Option<Instant> {
+    pub fn over_budget_until(&self, group: GroupId) -> Option<Instant> {
         Some(self.allowance(group)?.plain).filter(|from| *from > self.now)
     }
 
@@ -58,7 +58,7 @@ impl Rack {
     }
 
     /// Whether the budget allows a disk to be spun up again, or to join its group that is up.
-    pub(crate) fn has_room(&self, group: GroupId, position: usize) -> bool {
+    pub(crate) fn has_spin_up_budget(&self, group: GroupId, position: usize) -> bool {
         let Some(token_bucket) = self.token_bucket else { return true };
         let known = &self.groups[group.as_usize()];
         let (_, kind) = self.classes[known.class].cause;

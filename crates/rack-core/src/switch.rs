@@ -1,7 +1,7 @@
 //! Switches from one group to the next: down, up, and open for work.
 //!
 //! ```text
-//! Stopped --bring_up--> Rising --open--> Up --sink--> SpinningDown --settle--> Stopped
+//! Stopped --bring_up--> SpinningUp --open--> Up --sink--> SpinningDown --settle--> Stopped
 //! ```
 //!
 //! A group opens when each of its disks has come up or failed once, or taken too long. Disks that
@@ -24,13 +24,13 @@ impl Rack {
         let was_busy = class.was_busy;
         class.fair_share.charge(self.now, was_busy);
         loop {
-            let goes_on = match self.classes[index].phase {
+            let has_more = match self.classes[index].phase {
                 Phase::Stopped => self.bring_up(index, out),
                 Phase::SpinningUp { group, since } => self.open(index, group, since, out),
                 Phase::Up { group, since } => self.serve(index, group, since, out),
                 Phase::SpinningDown { group } => self.settle(index, group, out),
             };
-            if !goes_on {
+            if !has_more {
                 break;
             }
         }
@@ -62,10 +62,11 @@ impl Rack {
     pub(crate) fn is_neighbor_spinning_up(&self, index: usize) -> bool {
         let within_unit = self.classes[index].within_unit;
         self.classes.iter().enumerate().any(|(other, class)| {
-            let rises = |group: GroupId| !self.groups[group.as_usize()].spinning_up.is_empty();
+            let is_spinning_up =
+                |group: GroupId| !self.groups[group.as_usize()].spinning_up.is_empty();
             other != index
                 && class.within_unit == within_unit
-                && class.phase.group().is_some_and(rises)
+                && class.phase.group().is_some_and(is_spinning_up)
         })
     }
 
@@ -84,7 +85,7 @@ impl Rack {
             return;
         }
         match disk.spin_state {
-            SpinState::Stopped if self.places.has_room(place) => {}
+            SpinState::Stopped if self.places.has_capacity(place) => {}
             SpinState::Stopped => {
                 group.blocked = group.blocked.with(position);
                 return;
@@ -92,7 +93,7 @@ impl Rack {
             SpinState::Stuck { .. } => {}
             SpinState::SpinningUp | SpinState::Spinning | SpinState::SpinningDown => return,
         }
-        if !is_first && !self.has_room(id, position) {
+        if !is_first && !self.has_spin_up_budget(id, position) {
             return;
         }
         self.stuck.retain(|stuck| *stuck != place);
@@ -223,8 +224,8 @@ impl Rack {
         let class = group.class;
         group.mark_stopped(slot.position);
         self.places.set(place, SpinState::Stopped);
-        let has_room = self.places.has_room(place);
-        let can_retry = self.has_room(slot.group, slot.position);
+        let has_capacity = self.places.has_capacity(place);
+        let can_retry = self.has_spin_up_budget(slot.group, slot.position);
         let disk = self.places.disk_mut(place);
         disk.tries += 1;
         let group = &mut self.groups[slot.group.as_usize()];
@@ -232,8 +233,8 @@ impl Rack {
             disk.failures = disk.failures.saturating_add(1);
             disk.backoff_until = Some(self.now + backoff(disk.failures));
             group.in_backoff = group.in_backoff.with(slot.position);
-            self.degraded(slot.group, out);
-        } else if has_room {
+            self.handle_degraded(slot.group, out);
+        } else if has_capacity {
             group.spinning_up = group.spinning_up.with(slot.position);
             self.places.set(place, SpinState::SpinningUp);
             self.command_spin_up(slot.group, place, out);
@@ -264,8 +265,8 @@ impl Rack {
         }
         let disk = self.places.disk_mut(place);
         disk.failures = disk.failures.saturating_add(1);
-        let again = self.now + backoff(disk.failures);
-        self.places.set(place, SpinState::Stuck { again });
+        let retry_at = self.now + backoff(disk.failures);
+        self.places.set(place, SpinState::Stuck { retry_at });
         self.stuck.push(place);
         let slot = self.assignment.slot(place);
         let group = &mut self.groups[slot.group.as_usize()];
@@ -279,7 +280,7 @@ impl Rack {
         if self.places.disk(place).spin_state != SpinState::Stopped {
             return;
         }
-        self.places.set(place, SpinState::Stuck { again: self.now + SPIN_UP_BACKOFF });
+        self.places.set(place, SpinState::Stuck { retry_at: self.now + SPIN_UP_BACKOFF });
         self.places.disk_mut(place).is_external = true;
         self.charge(place);
         self.stuck.push(place);
@@ -293,11 +294,11 @@ impl Rack {
     pub(crate) fn retry_stuck(&mut self, out: &mut Outbox<Command>) {
         for place in &self.stuck {
             let disk = self.places.disk_mut(*place);
-            if let SpinState::Stuck { again } = disk.spin_state
-                && again <= self.now
+            if let SpinState::Stuck { retry_at } = disk.spin_state
+                && retry_at <= self.now
             {
                 disk.failures = disk.failures.saturating_add(1);
-                disk.spin_state = SpinState::Stuck { again: self.now + backoff(disk.failures) };
+                disk.spin_state = SpinState::Stuck { retry_at: self.now + backoff(disk.failures) };
                 out.push(Command::SpinDown { place: *place });
             }
         }
@@ -343,8 +344,9 @@ impl Rack {
             return None;
         }
         let view = self.view(index);
-        let starts = [&class.client, &class.background].map(|side_queue| side_queue.starts(&view));
-        starts.into_iter().flatten().filter(|at| *at > self.now).min()
+        let switches =
+            [&class.client, &class.background].map(|side_queue| side_queue.next_switch(&view));
+        switches.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
     /// Returns how long operations wait for disks of an open group that are still coming up.

@@ -24,7 +24,7 @@ fn excess(domain: &Domain, classes: &[Groups]) -> u32 {
         for places in groups {
             let mut counts = vec![0u32; domain.shared.count()];
             for place in places {
-                counts[domain.shared.of(*place) as usize] += 1;
+                counts[domain.shared.index_of(*place) as usize] += 1;
             }
             most.iter_mut().zip(counts).for_each(|(most, count)| *most = count.max(*most));
         }
@@ -39,7 +39,7 @@ pub(crate) fn max_per_unit(shape: &Shape, classes: &[Groups]) -> u32 {
     let Some(unit) = shape.spread() else { return 0 };
     let most = classes.iter().flatten().map(|places| {
         let mut counts = vec![0u32; unit.count()];
-        places.iter().for_each(|place| counts[unit.of(*place) as usize] += 1);
+        places.iter().for_each(|place| counts[unit.index_of(*place) as usize] += 1);
         counts.into_iter().max().unwrap_or(0)
     });
     most.max().unwrap_or(0)

@@ -49,14 +49,14 @@ struct Arguments {
 
 /// A read: its arrival, in the twin's time, and the group of its blob.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Come {
+pub(crate) struct ReadArrival {
     pub(crate) at: Duration,
     pub(crate) group: u32,
 }
 
 /// The figures that are compared. Times are in seconds of the twin.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Means {
+pub(crate) struct Averages {
     /// Gbit/s, up to the last byte of the last read.
     pub(crate) throughput: f64,
     /// From arrival to last byte.
@@ -69,7 +69,7 @@ pub(crate) struct Means {
     pub(crate) spin_ups: f64,
 }
 
-impl Means {
+impl Averages {
     const NAMES: [&str; 5] =
         ["throughput, Gbit/s", "completion, s", "first byte, s", "service, s", "spin-ups"];
 
@@ -78,14 +78,14 @@ impl Means {
     }
 
     /// Returns the mean of several.
-    pub(crate) fn of(all: &[Self]) -> Self {
+    pub(crate) fn over(all: &[Self]) -> Self {
         let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         Self {
-            throughput: mean(|of| of.throughput),
-            completion: mean(|of| of.completion),
-            first_byte: mean(|of| of.first_byte),
-            service: mean(|of| of.service),
-            spin_ups: mean(|of| of.spin_ups),
+            throughput: mean(|run| run.throughput),
+            completion: mean(|run| run.completion),
+            first_byte: mean(|run| run.first_byte),
+            service: mean(|run| run.service),
+            spin_ups: mean(|run| run.spin_ups),
         }
     }
 }
@@ -112,10 +112,10 @@ fn main() -> ExitCode {
     for &reads in &arguments.reads {
         let burst = burst(reads);
         let rounds: Vec<_> = (1..=arguments.rounds).map(|seed| rack.serve(&burst, seed)).collect();
-        let live = Means::of(&rounds.iter().map(|(live, _)| *live).collect::<Vec<_>>());
+        let live = Averages::over(&rounds.iter().map(|(live, _)| *live).collect::<Vec<_>>());
         let alone_s = rounds.iter().map(|(_, alone)| alone).sum::<f64>() / rounds.len() as f64;
-        let twin = twin::means(&burst, arguments.seeds);
-        for ((name, live), twin) in Means::NAMES.into_iter().zip(live.all()).zip(twin.all()) {
+        let twin = twin::averages(&burst, arguments.seeds);
+        for ((name, live), twin) in Averages::NAMES.into_iter().zip(live.all()).zip(twin.all()) {
             let differs = (live / twin - 1.0) * 100.0;
             worst = worst.max(differs.abs());
             println!("{reads:<8}{name:<22}{live:>12.3}{twin:>12.3}{differs:>+8.1} %");
@@ -128,14 +128,14 @@ fn main() -> ExitCode {
 
 /// Draws `reads` reads, uniformly distributed over the period and the groups. The same count always
 /// gives the same burst.
-fn burst(reads: usize) -> Vec<Come> {
+fn burst(reads: usize) -> Vec<ReadArrival> {
     let mut stream = Seed::new(reads as u64).child(b"burst").stream();
-    let mut burst: Vec<Come> = (0..reads)
+    let mut burst: Vec<ReadArrival> = (0..reads)
         .map(|_| {
             let at = Duration::from_secs_f64(stream.unit() * OVER_S);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 47")]
             let group = (stream.unit() * GROUPS) as u32;
-            Come { at, group }
+            ReadArrival { at, group }
         })
         .collect();
     burst.sort_by_key(|read| read.at);
@@ -157,7 +157,9 @@ fn arguments() -> Arguments {
         let value = words.next().unwrap_or_default();
         match word.as_str() {
             "--folder" => arguments.folder = Some(value.into()),
-            "--reads" => arguments.reads = value.split(',').map(|of| of.parse().unwrap()).collect(),
+            "--reads" => {
+                arguments.reads = value.split(',').map(|count| count.parse().unwrap()).collect()
+            }
             "--scale" => arguments.scale = value.parse().unwrap(),
             "--stripes" => arguments.stripes = value.parse().unwrap(),
             "--seeds" => arguments.seeds = value.parse().unwrap(),

@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack_core::OpKind as Kind;
 pub use snapshot::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Snapshot};
-pub use subscribers::Seen;
+pub use subscribers::Notification;
 
 use self::event_loop::Loop;
 use self::subscribers::Subscriber;
@@ -153,7 +153,9 @@ impl Driver {
         let thread = std::thread::Builder::new()
             .name("rack".to_owned())
             .spawn(move || driver.run(&messages))
-            .map_err(|error| StacksError::Internal { detail: format!("no thread: {error}") })?;
+            .map_err(|error| StacksError::Internal {
+                detail: format!("cannot start a thread: {error}"),
+            })?;
         let reads = Arc::default();
         Ok(Self { inbox, reads, is_dropped, thread: Mutex::new(Some(thread)) })
     }
@@ -173,7 +175,7 @@ impl Driver {
         }
         self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
             TrySendError::Full(_) => {
-                StacksError::Busy { detail: "too much is asked for at once".to_owned() }
+                StacksError::Busy { detail: "too many requests are queued".to_owned() }
             }
             TrySendError::Disconnected(_) => StacksError::Stopping,
         })
@@ -250,7 +252,7 @@ impl Driver {
         let Some(thread) = thread else { return };
         // A task may hold the last handle, and a thread cannot join itself.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
-            tracing::error!("the thread of the rack panicked");
+            tracing::error!("the driver thread of the rack panicked");
         }
     }
 }

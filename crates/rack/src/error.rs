@@ -34,27 +34,24 @@ impl std::fmt::Display for LostStack {
 pub enum StacksError {
     #[error("{detail}")]
     Invalid { detail: String },
-    /// The rack's making was cut short; no disk belongs to it yet.
+    /// The rack's creation was never completed; no disk belongs to it yet.
     #[error(
-        "the index of the rack in {folder:?} is of no rack, it was never made whole: \
-         `fulgurite rack init` goes on with it, and if it was lost, `fulgurite rack recover` finds \
-         what the disks have"
+        "the index in {folder:?} belongs to no rack, because its creation was never completed: \
+         `fulgurite rack init` completes it; if a complete index was lost, \
+         `fulgurite rack recover` rebuilds it from the disks"
     )]
-    Unmade { folder: std::path::PathBuf },
-    #[error(
-        "blob {blob} of {group} has {have} stacks that can be used, and {need} are needed: {}",
-        list(lost)
-    )]
+    Incomplete { folder: std::path::PathBuf },
+    #[error("blob {blob} of {group} has {have} usable stacks, but needs {need}: {}", list(lost))]
     TooFewStacks { blob: BlobId, group: String, have: usize, need: usize, lost: Vec<LostStack> },
     #[error("blob {blob} of {group} is damaged: {detail}")]
     Corrupt { blob: BlobId, group: String, detail: String },
     #[error(transparent)]
     Code(#[from] CodeError),
-    #[error("there is nothing under {key:?}")]
+    #[error("object {key:?} does not exist")]
     NotFound { key: String },
-    #[error("there is something under {key:?} already")]
+    #[error("object {key:?} already exists")]
     Exists { key: String },
-    #[error("what is under {key:?} is not what was expected")]
+    #[error("object {key:?} has changed in the meantime")]
     Changed { key: String },
     #[error("the rack's index is damaged: {detail}")]
     Index { detail: String },
@@ -90,7 +87,7 @@ impl ObjectStoreError for StacksError {
             Self::Exists { .. } => ObjectStoreErrorKind::Exists,
             Self::Changed { .. } => ObjectStoreErrorKind::Changed,
             Self::Invalid { .. }
-            | Self::Unmade { .. }
+            | Self::Incomplete { .. }
             | Self::TooFewStacks { .. }
             | Self::Corrupt { .. }
             | Self::Code(_)
@@ -121,7 +118,7 @@ impl StacksError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
+            Self::Invalid { .. } | Self::Incomplete { .. } => ErrorKind::Invalid,
             // Some stacks may be on disks that come back.
             Self::TooFewStacks { lost, .. } if lost.iter().any(|lost| lost.fault.may_pass()) => {
                 ErrorKind::Unavailable
@@ -156,7 +153,7 @@ impl StacksError {
             Self::Disks(error) => error.is_exhausted(),
             Self::Io { source, .. } => fulgurite_disks::is_exhausted(source),
             Self::Invalid { .. }
-            | Self::Unmade { .. }
+            | Self::Incomplete { .. }
             | Self::Corrupt { .. }
             | Self::Code(_)
             | Self::NotFound { .. }

@@ -43,7 +43,7 @@ pub enum Fault {
         need: u64,
     },
     /// It is another stack than the one that belongs here.
-    Stranger {
+    Mismatch {
         /// What it is.
         detail: String,
     },
@@ -66,7 +66,7 @@ impl Fault {
             | Self::Newer { .. }
             | Self::Unfinished
             | Self::Cut { .. }
-            | Self::Stranger { .. }
+            | Self::Mismatch { .. }
             | Self::Damaged { .. } => false,
         }
     }
@@ -82,7 +82,7 @@ impl Fault {
     #[must_use]
     pub const fn is_foreign(&self) -> bool {
         match self {
-            Self::Stranger { .. } | Self::Newer { .. } => true,
+            Self::Mismatch { .. } | Self::Newer { .. } => true,
             Self::OutOfReach { .. }
             | Self::Asleep
             | Self::Exhausted { .. }
@@ -117,13 +117,13 @@ impl std::fmt::Display for Fault {
             Self::Asleep => write!(f, "asleep"),
             Self::Missing => write!(f, "missing"),
             Self::Exhausted { detail } | Self::Io { detail } => write!(f, "{detail}"),
-            Self::NoStack => write!(f, "no stack"),
+            Self::NoStack => write!(f, "not a stack"),
             Self::Newer { version } => {
-                write!(f, "version {version}, which this program does not know")
+                write!(f, "written by a newer program (version {version})")
             }
             Self::Unfinished => write!(f, "never finished, or without its end"),
             Self::Cut { have, need } => write!(f, "{have} bytes long instead of {need}"),
-            Self::Stranger { detail } => write!(f, "in its place is {detail}"),
+            Self::Mismatch { detail } => write!(f, "in its place is {detail}"),
             Self::Damaged { detail } => write!(f, "damaged: {detail}"),
         }
     }

@@ -245,7 +245,7 @@ impl Header {
         let checked = header.split_last_chunk::<SUM_BYTES>();
         let (body, expected) = checked.ok_or_else(|| damaged("a cut header"))?;
         if header.len() != length || sum(&[body]) != u64::from_le_bytes(*expected) {
-            return Err(damaged("the header's sum"));
+            return Err(damaged("the header's checksum"));
         }
         let mut fields = Fields(body);
         let _magic = fields.array::<8>()?;
@@ -255,9 +255,9 @@ impl Header {
         let (_length, entry) = (fields.u32()?, fields.u32()?);
         let entry = usize::try_from(entry).unwrap_or(usize::MAX);
         let coding = Coding::new(information, redundancy)
-            .map_err(|_| damaged("its header names a coding that there is none of"))?;
+            .map_err(|_| damaged("its header names an impossible coding"))?;
         if usize::try_from(fragment) != Ok(FRAGMENT_BYTES) || index >= coding.stacks() {
-            return Err(damaged("its header names fragments or an index that there are none of"));
+            return Err(damaged("its header names impossible fragments or an impossible index"));
         }
         let entry = fields.0.get(..entry).ok_or_else(|| damaged("a cut entry"))?.to_vec();
         let (rack, blob) = (RackId::from_bytes(rack), BlobId::from_bytes(blob));
@@ -308,7 +308,7 @@ impl Trailer {
         let [index, ..] = fields.array::<8>()?;
         let (length, sequence, of_blob) = (fields.u64()?, fields.u64()?, fields.u64()?);
         if sum(&[&trailer[..TRAILER_BYTES - SUM_BYTES]]) != fields.u64()? {
-            return Err(Fault::Damaged { detail: "the trailer's sum".to_owned() });
+            return Err(Fault::Damaged { detail: "the trailer's checksum".to_owned() });
         }
         Ok(Self { blob, index, length: ByteCount::new(length), sequence, sum: of_blob })
     }

@@ -5,7 +5,7 @@
 //! begin    the blob and where it will go        before the first byte of a stack
 //! commit   its key names it; what the key       after all stacks are synced and read back,
 //!          named before is unwanted             before the put is acknowledged
-//! sweep    unwanted stacks go, then their row   when their group spins anyway
+//! collect  unwanted stacks go, then their row   when their group spins anyway
 //! ```
 //!
 //! Everything but the bytes of blobs is here, so listing or heading an object spins up no disk.
@@ -154,8 +154,8 @@ impl Index {
         let any = |space| rows_exist(&*self.store, space);
         if any(DISKS)? || any(OBJECTS)? || any(BLOBS)? {
             let detail = format!(
-                "the index is that of rack {was}, and knows disks or objects of it: it is not made \
-                 one of rack {rack}"
+                "the index belongs to rack {was} and knows its disks or objects, so it cannot \
+                 be used for rack {rack}"
             );
             return Err(StacksError::Invalid { detail });
         }
@@ -219,7 +219,7 @@ impl Index {
             None => range,
         };
         let rows = rows_in(&*self.store, BLOBS, &range, limit)?;
-        rows.into_iter().map(|(key, row)| Ok((blob_of(&key)?, row))).collect()
+        rows.into_iter().map(|(key, row)| Ok((blob_from_key(&key)?, row))).collect()
     }
 
     /// Returns the disk last seen in each of the rack's places.
@@ -228,7 +228,7 @@ impl Index {
     /// Those of the store.
     pub fn disks(&self) -> Result<Vec<(PlaceId, DiskRow)>> {
         let rows = rows_in(&*self.store, DISKS, &KeyRange::all(), usize::MAX)?;
-        rows.into_iter().map(|(key, row)| Ok((place_of(&key)?, row))).collect()
+        rows.into_iter().map(|(key, row)| Ok((place_from_key(&key)?, row))).collect()
     }
 
     /// Returns the progress of each group's verification. Groups without a row are scheduled from
@@ -404,7 +404,7 @@ impl Index {
         })
     }
 
-    /// Abandons all blobs that were begun. The rack was just opened, so nobody is writing them.
+    /// Abandons all blobs that were begun. The rack was just opened, so none is being written.
     ///
     /// # Errors
     /// Those of the store.
@@ -430,7 +430,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn moved(
+    pub fn record_rebuilt(
         &self,
         group: GroupId,
         blob: BlobId,
@@ -493,7 +493,7 @@ impl Index {
             row.stacks.into_iter().map(|(index, place)| (index, PlaceId::new(place))).collect()
         };
         let to_unwanted = |(key, row): (Vec<u8>, UnwantedRow)| {
-            let (blob, sequence) = (blob_of(&key)?, sequence_of(&key)?);
+            let (blob, sequence) = (blob_from_key(&key)?, sequence_from_key(&key)?);
             Ok(Unwanted { blob, stacks: stacks(row), sequence, key })
         };
         rows.into_iter().map(to_unwanted).collect()
@@ -532,7 +532,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn found(&self, object: Object, pending: PendingBlob) -> Result<bool> {
+    pub fn add_recovered(&self, object: Object, pending: PendingBlob) -> Result<bool> {
         self.committer.commit_blocking(move |tx| {
             let PendingBlob { blob, group, row } = pending;
             let sequence = row.sequence;
@@ -579,9 +579,7 @@ fn rows_exist(view: &dyn ReadView, space: Space) -> Result<bool> {
 }
 
 fn bad_key() -> StacksError {
-    StacksError::Index {
-        detail: "a key of the index is not one that this program writes".to_owned(),
-    }
+    StacksError::Index { detail: "a key of the index has an unknown form".to_owned() }
 }
 
 fn text(key: Vec<u8>) -> Result<String> {
@@ -592,13 +590,13 @@ fn place_key(place: PlaceId) -> Vec<u8> {
     KeyWriter::new().u32(place.get()).finish()
 }
 
-#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
-fn place_of(key: &[u8]) -> Result<PlaceId> {
+#[expect(clippy::big_endian_bytes, reason = "big-endian keys sort by number")]
+fn place_from_key(key: &[u8]) -> Result<PlaceId> {
     let key: [u8; 4] = key.try_into().map_err(|_| bad_key())?;
     Ok(PlaceId::new(u32::from_be_bytes(key)))
 }
 
-#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
+#[expect(clippy::big_endian_bytes, reason = "big-endian keys sort by number")]
 fn parse_intent_key(key: &[u8]) -> Result<(BlobId, u64)> {
     let (blob, sequence) = key.split_first_chunk::<16>().ok_or_else(bad_key)?;
     let sequence = u64::from_be_bytes(sequence.try_into().map_err(|_| bad_key())?);
@@ -606,13 +604,13 @@ fn parse_intent_key(key: &[u8]) -> Result<(BlobId, u64)> {
 }
 
 /// Returns the sequence at the end of a key.
-#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
-fn sequence_of(key: &[u8]) -> Result<u64> {
+#[expect(clippy::big_endian_bytes, reason = "big-endian keys sort by number")]
+fn sequence_from_key(key: &[u8]) -> Result<u64> {
     key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(bad_key)
 }
 
 /// Returns the blob id in a key that begins with a group.
-fn blob_of(key: &[u8]) -> Result<BlobId> {
+fn blob_from_key(key: &[u8]) -> Result<BlobId> {
     let blob = key.get(4..).and_then(|rest| rest.first_chunk::<16>()).ok_or_else(bad_key)?;
     Ok(BlobId::from_bytes(*blob))
 }

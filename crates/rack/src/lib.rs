@@ -30,7 +30,7 @@ pub mod stack;
 mod store;
 pub mod work;
 
-pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Seen, Snapshot};
+pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Notification, Snapshot};
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
 pub use fulgurite_disks::PlaceId;

@@ -80,7 +80,7 @@ pub(crate) const READ_REPAIRS_MAX: usize = 4096;
 
 /// Unrepaired blobs queued for subscribers between two passes of the driver; those beyond are only
 /// counted.
-pub(crate) const UNMENDED_WAITING_MAX: usize = 1024;
+pub(crate) const UNREPAIRED_WAITING_MAX: usize = 1024;
 
 /// Faults recorded per stack; more are only counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;

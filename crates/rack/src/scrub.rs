@@ -53,13 +53,13 @@ pub(crate) enum Piece {
 #[derive(Debug)]
 pub(crate) struct Scrubs {
     interval_ms: Option<u64>,
-    groups: BTreeMap<GroupId, Known>,
+    groups: BTreeMap<GroupId, GroupScrub>,
     /// Nothing is due before this time.
     check_at_ms: u64,
 }
 
 #[derive(Debug)]
-struct Known {
+struct GroupScrub {
     class: u32,
     /// When it was last fully verified, or an assumed time if it never was.
     from_ms: u64,
@@ -81,7 +81,7 @@ impl Scrubs {
             // New groups start at different ages, so that they are not all due at once.
             let head_start = interval_ms.unwrap_or(0) / 2 * number / count;
             let from_ms = row.whole_ms.unwrap_or_else(|| row.since_ms.saturating_sub(head_start));
-            let known = Known { class, from_ms, row, is_running: false, backoff_until_ms: 0 };
+            let known = GroupScrub { class, from_ms, row, is_running: false, backoff_until_ms: 0 };
             (group, known)
         };
         let groups = (0..).zip(groups).map(known).collect();
@@ -89,7 +89,7 @@ impl Scrubs {
     }
 
     /// Returns the groups of which a piece is to be verified now, each with the cursor of its
-    /// previous piece. They count as running until [`Self::ended`].
+    /// previous piece. They count as running until [`Self::record_end`].
     pub(crate) fn begin(
         &mut self,
         now: UnixTime,
@@ -130,7 +130,7 @@ impl Scrubs {
     }
 
     /// Records how a piece of a group's verification ended.
-    pub(crate) fn ended(&mut self, group: GroupId, piece: &Piece, now: UnixTime) {
+    pub(crate) fn record_end(&mut self, group: GroupId, piece: &Piece, now: UnixTime) {
         self.check_at_ms = 0;
         let now = now.as_millis();
         let Some(known) = self.groups.get_mut(&group) else { return };
@@ -167,7 +167,7 @@ impl Scrubs {
         let running = self.groups.values().filter(|known| known.is_running);
         let busy: BTreeSet<u32> = running.map(|known| known.class).collect();
         let waits = self.groups.values().filter(|known| !busy.contains(&known.class));
-        let at = |known: &Known| {
+        let at = |known: &GroupScrub| {
             let due = if known.row.is_asked { 0 } else { known.from_ms + spin_up_age(interval) };
             due.max(known.backoff_until_ms)
         };
@@ -175,7 +175,7 @@ impl Scrubs {
     }
 
     /// Returns when a group was last fully verified, and whether it is being verified.
-    pub(crate) fn of(&self, group: GroupId) -> (Option<UnixTime>, bool) {
+    pub(crate) fn status(&self, group: GroupId) -> (Option<UnixTime>, bool) {
         let Some(known) = self.groups.get(&group) else { return (None, false) };
         let is_under_way = known.is_running || known.row.after.is_some();
         (known.row.whole_ms.map(UnixTime::from_millis), is_under_way)

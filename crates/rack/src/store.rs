@@ -36,7 +36,7 @@ pub use repair::Report;
 
 use self::read_repairs::ReadRepairs;
 use self::staging::{Source, Staged, Staging};
-use crate::driver::{Driver, Kind, Seen, Snapshot, Task};
+use crate::driver::{Driver, Kind, Notification, Snapshot, Task};
 use crate::error::LostStack;
 use crate::format::Coding;
 use crate::index::{Index, Mode, Object, ObjectRow};
@@ -62,11 +62,11 @@ pub(crate) struct Inner {
     read_repairs: ReadRepairs,
 }
 
-/// Where new blobs go.
+/// Chooses the group for new blobs.
 #[derive(Debug, Default)]
 struct Writes {
     /// Index of the current group.
-    at: usize,
+    group_index: usize,
     /// Groups that lacked space or disks at the last attempt.
     full: BTreeSet<GroupId>,
 }
@@ -108,7 +108,10 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn watch(&self, subscriber: impl FnMut(Seen<'_>) -> bool + Send + 'static) -> Result<()> {
+    pub fn watch(
+        &self,
+        subscriber: impl FnMut(Notification<'_>) -> bool + Send + 'static,
+    ) -> Result<()> {
         self.0.driver.watch(Box::new(subscriber))
     }
 
@@ -201,7 +204,7 @@ impl Inner {
                 // up.
                 Err(error) if error.is_exhausted() => return Err(error),
                 Err(error @ (StacksError::Full { .. } | StacksError::TooFewStacks { .. })) => {
-                    tracing::warn!(%group, "a group takes no blobs: {error}");
+                    tracing::warn!(%group, "a group accepts no blobs: {error}");
                     self.writes().full.insert(group);
                     refused.push(error.to_string());
                 }
@@ -214,8 +217,10 @@ impl Inner {
             }
         }
         let detail = match refused.last() {
-            Some(last) => format!("no group takes a blob of {length}; the last said: {last}"),
-            None => format!("no group takes a blob of {length}"),
+            Some(last) => {
+                format!("no group has space for a blob of {length}; the last error: {last}")
+            }
+            None => format!("no group has space for a blob of {length}"),
         };
         Err(StacksError::Full { detail })
     }
@@ -225,12 +230,12 @@ impl Inner {
     fn next_group(&self, tried: &BTreeSet<GroupId>) -> Option<GroupId> {
         let mut writes = self.writes();
         let count = self.groups.len();
-        let from = writes.at;
+        let from = writes.group_index;
         let next = (from..from + count).map(|at| at % count);
         let mut open = next.filter(|&at| !tried.contains(&self.groups[at]));
         let at = open.clone().find(|&at| !writes.full.contains(&self.groups[at]));
         let at = at.or_else(|| open.next())?;
-        writes.at = at;
+        writes.group_index = at;
         Some(self.groups[at])
     }
 
@@ -262,10 +267,10 @@ impl Inner {
         match gc(self.ctx(), group) {
             Ok(collected) if collected.stacks > 0 => {
                 self.writes().full.remove(&group.id);
-                tracing::debug!(group = %group.id, stacks = collected.stacks, "swept");
+                tracing::debug!(group = %group.id, stacks = collected.stacks, "garbage-collected");
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(group = %group.id, "a sweep failed: {error}"),
+            Err(error) => tracing::warn!(group = %group.id, "garbage collection failed: {error}"),
         }
     }
 
@@ -293,19 +298,19 @@ impl Inner {
                 Err(_) => false,
             };
             inner.read_repairs.end(blob, is_well, inner.clock.passed());
-            inner.ctx.unmended.set_count(inner.read_repairs.failed_count());
+            inner.ctx.unrepaired.set_count(inner.read_repairs.failed_count());
             match repaired {
                 Ok(Some(repaired)) if repaired.still_lost() > 0 => {
                     let lost = repaired.still_lost();
-                    tracing::error!(%group, %blob, lost, "a blob stays below its redundancy");
+                    tracing::error!(%group, %blob, lost, "a blob still lacks redundancy");
                     let detail = crate::error::list(&repaired.lost);
-                    let detail = format!("it stays below its redundancy: {detail}");
-                    inner.ctx.unmended.found(group, blob, detail);
+                    let detail = format!("it still lacks redundancy: {detail}");
+                    inner.ctx.unrepaired.record(group, blob, detail);
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::error!(%group, %blob, "a blob is not mended: {error}");
-                    inner.ctx.unmended.found(group, blob, error.to_string());
+                    tracing::error!(%group, %blob, "cannot repair a blob: {error}");
+                    inner.ctx.unrepaired.record(group, blob, error.to_string());
                 }
             }
         };
@@ -314,7 +319,7 @@ impl Inner {
         if let Err(error) = self.driver.submit(task) {
             // A later read or a verification finds the blob again.
             self.read_repairs.end(blob, false, self.clock.passed());
-            tracing::warn!(%group, %blob, "a blob is not mended now: {error}");
+            tracing::warn!(%group, %blob, "cannot repair a blob now: {error}");
         }
     }
 

@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_that_are_enough_give_the_blob_and_every_lost_stack(
+    fn any_k_stacks_give_the_blob_and_every_lost_stack(
         length in lengths(), seed in any::<u64>(), piece in 1_usize..700_000,
         lost in prop::sample::subsequence(vec![0, 1, 2, 3, 4], 0..=2),
     ) {
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_anywhere_is_found_and_repaired(
+    fn any_flipped_bit_is_detected_and_repaired(
         length in 1_usize..900_000, index in 0_usize..5, at in any::<prop::sample::Index>(),
         bit in 0..8,
     ) {
@@ -123,13 +123,13 @@ proptest! {
         }
         prop_assert!(found == bytes);
         let lost = reader.lost();
-        prop_assert_eq!(lost.len(), 1, "the bit at {} is not found", at);
+        prop_assert_eq!(lost.len(), 1, "the flipped bit at {} is not detected", at);
         prop_assert_eq!(usize::from(lost[0].index), index);
     }
 }
 
 #[test]
-fn one_stack_more_than_may_be_lost_is_an_error_that_names_blob_group_and_disks() {
+fn too_few_stacks_error_names_blob_group_and_disks() {
     let mut stacks = all(write(&header(), &noise(1, 1_000_000), 4096));
     stacks[0] = None;
     stacks[2].as_mut().unwrap().truncate(100_000);
@@ -137,15 +137,15 @@ fn one_stack_more_than_may_be_lost_is_an_error_that_names_blob_group_and_disks()
     let error = read(&stacks, ReadMode::All).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "blob 09090909-0909-0909-0909-090909090909 of group 7 has 2 stacks that can be used, and 3 \
-         are needed: stack 0 on disk 10: missing; stack 2 on disk 12: never finished, or without \
-         its end; stack 4 on disk 14: never finished, or without its end"
+        "blob 09090909-0909-0909-0909-090909090909 of group 7 has 2 usable stacks, but needs 3: \
+         stack 0 on disk 10: missing; stack 2 on disk 12: never finished, or without its end; \
+         stack 4 on disk 14: never finished, or without its end"
     );
     assert_eq!(error.kind(), fulgurite_units::ErrorKind::Corrupt);
 }
 
 #[test]
-fn a_stripe_with_too_few_fragments_is_an_error_though_all_stacks_open() {
+fn stripe_with_too_few_fragments_is_an_error() {
     let bytes = noise(2, 3 * FRAGMENT_BYTES * 2);
     let mut stacks = all(write(&header(), &bytes, 1 << 20));
     for stack in stacks.iter_mut().take(3) {
@@ -158,7 +158,7 @@ fn a_stripe_with_too_few_fragments_is_an_error_though_all_stacks_open() {
 }
 
 #[test]
-fn a_stack_of_another_blob_rack_index_or_coding_is_named() {
+fn misplaced_stack_is_identified() {
     let bytes = noise(4, 200_000);
     let others = [
         (
@@ -197,7 +197,7 @@ fn a_stack_of_another_blob_rack_index_or_coding_is_named() {
 }
 
 #[test]
-fn a_disk_that_fails_while_a_blob_is_written_costs_a_stack_and_one_more_than_enough_the_blob() {
+fn write_fails_only_beyond_its_redundancy() {
     let bytes = noise(5, 1_500_000);
     let attempt = |failing: &[usize]| {
         let file = |index: usize| match failing.contains(&index) {
@@ -215,13 +215,13 @@ fn a_disk_that_fails_while_a_blob_is_written_costs_a_stack_and_one_more_than_eno
     assert_eq!(lost, [1, 3]);
     assert!(written.lost[0].to_string().contains("no storage space"), "{}", written.lost[0]);
     let stacks = all(files.iter().map(File::synced).collect());
-    assert!(read(&stacks, ReadMode::All).unwrap() == bytes, "the half stacks are not used");
+    assert!(read(&stacks, ReadMode::All).unwrap() == bytes, "incomplete stacks are not used");
     let error = attempt(&[0, 1, 3]).unwrap_err();
     assert!(matches!(error, StacksError::TooFewStacks { have: 2, need: 3, .. }), "{error}");
 }
 
 #[test]
-fn a_sync_that_fails_costs_a_stack() {
+fn failed_sync_loses_the_stack() {
     let files: Vec<File> = (0..5).map(|_| File::default()).collect();
     files[4].fail_sync();
     let sinks = files.iter().enumerate().map(|(index, file)| (disk(index), Ok(file.clone())));
@@ -233,7 +233,7 @@ fn a_sync_that_fails_costs_a_stack() {
 }
 
 #[test]
-fn names_of_files_have_one_spelling() {
+fn file_names_have_one_spelling() {
     use crate::stack::{file_name, parse_file_name};
     let blob = BlobId::from_bytes([0xAB; 16]);
     let name = file_name(blob, 7);
@@ -299,7 +299,7 @@ impl ReadAt for Slow {
 }
 
 #[test]
-fn disks_that_are_waited_for_are_read_at_once() {
+fn blocking_disks_are_read_in_parallel() {
     let bytes = noise(5, 3 * FRAGMENT_BYTES + 5_000);
     let gate = Arc::<Gate>::default();
     let stacks = write(&header(), &bytes, 1 << 20).into_iter().enumerate();
@@ -309,9 +309,13 @@ fn disks_that_are_waited_for_are_read_at_once() {
     });
     let mut reader =
         BlobReader::open(expected(), GROUP, ReadMode::All, located.collect::<Vec<_>>()).unwrap();
-    assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the ends of all");
+    assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the ends of all stacks in parallel");
     for stripe in 0..2 {
         assert!(reader.stripe(stripe).is_ok());
-        assert_eq!(gate.most.swap(0, Ordering::AcqRel), 5, "the fragments of stripe {stripe}");
+        assert_eq!(
+            gate.most.swap(0, Ordering::AcqRel),
+            5,
+            "all fragments of stripe {stripe} in parallel"
+        );
     }
 }

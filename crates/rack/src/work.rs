@@ -2,18 +2,18 @@
 //! collection, recovery.
 //!
 //! ```text
-//! on_disk    a disk's files as stacks need them, and faults that tests inject
-//! identity   identity of a disk: fulgurite-disk.json
-//! arrive     identifies a mounted disk, initializes a new one
-//! window     direct I/O for stacks
-//! write      writes a blob to its places, reads it back, commits it
-//! read       reads a blob for a client
-//! mend       verifies a whole blob, rebuilds lost stacks
-//! scrub      a piece of a group's verification
-//! sweep      garbage collection
-//! find       searches the disks of a group for the content of a lost index
-//! unmended   blobs that could not be repaired, for subscribers
-//! starts     start counts of disks, which detect older copies
+//! on_disk     a disk's files as stacks need them, and faults that tests inject
+//! identity    identity of a disk: fulgurite-disk.json
+//! identify    identifies a mounted disk, initializes a new one
+//! window      direct I/O for stacks
+//! write       writes a blob to its places, reads it back, commits it
+//! read        reads a blob for a client
+//! repair_blob verifies a whole blob, rebuilds lost stacks
+//! scrub       a piece of a group's verification
+//! gc          garbage collection
+//! find        searches the disks of a group for the content of a lost index
+//! unrepaired  blobs that could not be repaired, for subscribers
+//! starts      start counts of disks, which detect older copies
 //! ```
 //!
 //! Each is called by a driver that keeps the disks of one group active. None of them decides when
@@ -49,11 +49,11 @@ pub use on_disk::{Failing, Injected};
 pub use place::{PlacementPolicy, Room};
 pub use read::read;
 pub use repair_blob::{RepairResult, repair_blob};
-pub(crate) use scrub::{piece_of, scrub};
+pub(crate) use scrub::{piece_blobs, scrub};
 pub use starts::Starts;
 pub(crate) use starts::count;
-pub use unrepaired::Unmended;
-pub(crate) use unrepaired::UnmendedBlob;
+pub(crate) use unrepaired::UnrepairedBlob;
+pub use unrepaired::UnrepairedBlobs;
 pub use write::{Job, write};
 
 pub use find::find;
@@ -90,7 +90,7 @@ pub struct DiskContext {
     /// The current start.
     pub starts: Starts,
     /// Blobs that could not be repaired.
-    pub unmended: Unmended,
+    pub unrepaired: UnrepairedBlobs,
     /// The one clock.
     pub clock: Clock,
 }

@@ -46,7 +46,7 @@ fn main() {
             }
         }
     }
-    assert_eq!(killed, BTreeSet::from(FAIL_POINTS), "every point is passed");
+    assert_eq!(killed, BTreeSet::from(FAIL_POINTS), "every fail point is reached");
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -156,7 +156,7 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
         let is_wanted = was_put && !printed.contains(&format!("deleting {key}").as_str());
         assert!(found.is_some() || !is_wanted, "{context}: {key} was acknowledged");
         let is_gone = printed.contains(&format!("deleted {key}").as_str());
-        assert!(found.is_none() || !is_gone, "{context}: {key} is back");
+        assert!(found.is_none() || !is_gone, "{context}: deleted {key} is back");
         assert!(found.as_ref().is_none_or(|found| *found == bytes(key)), "{context}: {key}");
     }
     let report = rack.verify().await.unwrap();
@@ -178,7 +178,7 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     let given_up: Vec<PathBuf> = given_up.map(|disk| root(folder, disk.place)).collect();
     let is_kept = |file: &&PathBuf| !given_up.iter().any(|root| file.starts_with(root));
     let left = stacks(folder).iter().filter(is_kept).count();
-    assert_eq!(left, (there + 1) * width, "{context}: nothing is left over");
+    assert_eq!(left, (there + 1) * width, "{context}: no unwanted stacks are left");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0), "{context}");
 }

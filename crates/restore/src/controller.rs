@@ -18,7 +18,7 @@ pub struct Restores {
     /// Limit on the bytes of copies of restores that have begun.
     pub(crate) room: ByteCount,
     /// Bytes of copies of restores that have begun.
-    pub(crate) taken: u64,
+    pub(crate) reserved: u64,
     pub(crate) restores: BTreeMap<RestoreId, Restore>,
     /// By tier, then by retrieval class.
     pub(crate) lanes: Vec<[Lane; 3]>,
@@ -102,8 +102,8 @@ impl Restores {
     /// If there is no tier, or one from which nothing could ever be fetched.
     #[must_use]
     pub fn with_tiers(tiers: Vec<Capacity>) -> Self {
-        assert!(!tiers.is_empty(), "what is fetched comes from a tier");
-        assert!(tiers.iter().all(Capacity::is_possible), "what is fetched needs a drive");
+        assert!(!tiers.is_empty(), "a controller needs at least one tier");
+        assert!(tiers.iter().all(Capacity::is_possible), "each tier can fetch something");
         Self {
             lanes: tiers.iter().map(|_| Default::default()).collect(),
             counts: [0; 3],
@@ -111,7 +111,7 @@ impl Restores {
             now: Instant::ZERO,
             sequence: 0,
             room: ByteCount::new(u64::MAX),
-            taken: 0,
+            reserved: 0,
             restores: BTreeMap::new(),
             places: BTreeMap::new(),
             backing_off: BTreeSet::new(),
@@ -136,8 +136,8 @@ impl Restores {
 
     /// Bytes of copies of restores that have begun.
     #[must_use]
-    pub const fn taken(&self) -> ByteCount {
-        ByteCount::new(self.taken)
+    pub const fn reserved(&self) -> ByteCount {
+        ByteCount::new(self.reserved)
     }
 
     /// Whether a piece is being fetched and was not answered.
@@ -205,8 +205,8 @@ impl Restores {
         priority: Priority,
         pieces: &[Piece],
     ) {
-        assert!(!pieces.is_empty(), "restore {id} is for something, if only of no bytes");
-        assert!(self.has_tiers_for(pieces), "restore {id} is of tiers that there are");
+        assert!(!pieces.is_empty(), "restore {id} has at least one piece");
+        assert!(self.has_tiers_for(pieces), "restore {id} names only existing tiers");
         let restore = Restore {
             retrieval,
             priority,
@@ -244,7 +244,7 @@ impl Restores {
         if !self.restores.contains_key(&piece.restore) {
             return;
         }
-        self.state_mut(piece).step = Step::Came;
+        self.state_mut(piece).step = Step::Arrived;
         let restore = self.restore_mut(piece.restore);
         restore.in_flight -= 1;
         restore.left -= 1;
@@ -282,7 +282,7 @@ impl Restores {
             match self.state(piece).step {
                 Step::Waiting => self.unqueue(piece),
                 Step::Backoff(_) => self.cancel_backoff(piece),
-                Step::Stopped | Step::InFlight | Step::Came => continue,
+                Step::Stopped | Step::InFlight | Step::Arrived => continue,
             }
             self.state_mut(piece).step = Step::Stopped;
         }
@@ -302,7 +302,7 @@ impl Restores {
     fn reset(&mut self, id: RestoreId, time: Duration) {
         self.release(id);
         let restore = self.restore_mut(id);
-        assert_eq!(restore.in_flight, 0, "restore {id} rests with pieces under way");
+        assert_eq!(restore.in_flight, 0, "restore {id} starts over with pieces in flight");
         restore.rounds = restore.rounds.saturating_add(1);
         restore.left = restore.pieces.len();
         restore.is_giving_up = false;
@@ -331,7 +331,7 @@ impl Restores {
     fn release(&mut self, id: RestoreId) {
         let restore = self.restore_mut(id);
         if std::mem::take(&mut restore.is_admitted) {
-            self.taken -= restore.bytes.get();
+            self.reserved -= restore.bytes.get();
         }
     }
 
@@ -339,7 +339,7 @@ impl Restores {
     fn remove_answered(&mut self, piece: PieceId) {
         let known = self.in_flight.remove(&piece);
         let InFlight { fetch, tier, retrieval, bytes } =
-            known.unwrap_or_else(|| panic!("piece {piece} was not to be fetched"));
+            known.unwrap_or_else(|| panic!("piece {piece} is not in flight"));
         let lane = self.lane(tier, retrieval);
         lane.pieces -= 1;
         lane.bytes -= bytes.get();
@@ -393,7 +393,7 @@ impl Restores {
         let (priority, retrieval) = (restore.priority, restore.retrieval);
         let (tier, place) = (self.state(piece).tier, self.state(piece).place);
         let was_there = self.lane(tier, retrieval).queue.remove(&(priority, piece));
-        assert!(was_there, "piece {piece} waits where it says");
+        assert!(was_there, "piece {piece} is in its queue");
         if let Some(place) = place.map(|place| (tier, place))
             && let Some(waiting) = self.places.get_mut(&place)
         {
@@ -413,11 +413,11 @@ impl Restores {
     }
 
     pub(crate) fn restore_mut(&mut self, id: RestoreId) -> &mut Restore {
-        self.restores.get_mut(&id).unwrap_or_else(|| panic!("restore {id} is known"))
+        self.restores.get_mut(&id).unwrap_or_else(|| panic!("restore {id} is unknown"))
     }
 
     fn require_complete(&self, id: RestoreId) {
-        assert!(self.is_complete(id), "restore {id} was not to be committed");
+        assert!(self.is_complete(id), "restore {id} is not ready to be committed");
     }
 }
 

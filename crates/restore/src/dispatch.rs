@@ -15,9 +15,9 @@ use crate::{Capacity, Command, PieceId, Retrieval};
 
 impl Lane {
     /// Returns whether another fetch may start.
-    fn has_capacity(&self, of: &Capacity) -> bool {
-        self.fetches < of.drives * FETCHES_PER_DRIVE
-            || (self.bytes < of.bytes.get() && self.pieces < of.pieces)
+    fn has_capacity(&self, capacity: &Capacity) -> bool {
+        self.fetches < capacity.drives * FETCHES_PER_DRIVE
+            || (self.bytes < capacity.bytes.get() && self.pieces < capacity.pieces)
     }
 
     fn head(&self) -> Option<(Priority, PieceId)> {
@@ -39,7 +39,7 @@ impl Restores {
     /// Returns the piece due first, among the lanes that may start another fetch.
     pub(crate) fn next_head(&self) -> Option<(Priority, PieceId)> {
         let lanes = self.lanes.iter().zip(&self.tiers);
-        let lanes = lanes.flat_map(|(of, tier)| of.iter().map(move |lane| (lane, tier)));
+        let lanes = lanes.flat_map(|(lanes, tier)| lanes.iter().map(move |lane| (lane, tier)));
         lanes
             .filter(|(lane, tier)| lane.has_capacity(tier))
             .filter_map(|(lane, _)| lane.head())
@@ -66,8 +66,8 @@ impl Restores {
 
     fn has_room(&self, piece: PieceId) -> bool {
         let restore = &self.restores[&piece.restore];
-        let with_it = self.taken.saturating_add(restore.bytes.get());
-        restore.is_admitted || with_it <= self.room_limit(restore.retrieval)
+        let with_copy = self.reserved.saturating_add(restore.bytes.get());
+        restore.is_admitted || with_copy <= self.room_limit(restore.retrieval)
     }
 
     /// Starts a fetch for a piece, and adds pieces waiting at the same place, earliest due first.
@@ -114,7 +114,7 @@ impl Restores {
         let (retrieval, begins, copy) = (restore.retrieval, !restore.is_admitted, restore.bytes);
         restore.is_admitted = true;
         if begins {
-            self.taken += copy.get();
+            self.reserved += copy.get();
         }
         self.in_flight.insert(piece, InFlight { fetch, tier, retrieval, bytes });
         let lane = self.lane(tier, retrieval);

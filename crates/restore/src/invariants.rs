@@ -16,7 +16,7 @@ impl Restores {
             check_restore(*id, restore);
         }
         self.check_queues();
-        self.check_under_way();
+        self.check_in_flight();
         self.check_room();
         self.check_work_conserving();
     }
@@ -48,21 +48,24 @@ impl Restores {
                     }
                 }
                 Step::Backoff(until) => {
-                    assert!(until > self.now, "piece {piece} has rested for long enough");
+                    assert!(until > self.now, "the backoff of piece {piece} is over");
                     backing_off.insert((until, piece));
                 }
-                Step::Stopped | Step::InFlight | Step::Came => {}
+                Step::Stopped | Step::InFlight | Step::Arrived => {}
             }
         }
         for (queue, lane) in queues.iter().flatten().zip(self.lanes.iter().flatten()) {
-            assert_eq!(*queue, lane.queue, "a queue holds what waits");
+            assert_eq!(*queue, lane.queue, "each queue holds exactly the waiting pieces");
         }
-        assert_eq!(places, self.places, "places know what waits there");
-        assert_eq!(backing_off, self.backing_off, "what rests is known");
+        assert_eq!(places, self.places, "each place lists exactly its waiting pieces");
+        assert_eq!(
+            backing_off, self.backing_off,
+            "backing_off lists exactly the pieces in backoff"
+        );
     }
 
     /// Checks that every piece in flight belongs to a fetch and is counted in its retrieval class.
-    fn check_under_way(&self) {
+    fn check_in_flight(&self) {
         let mut left: BTreeMap<u64, usize> = BTreeMap::new();
         let mut in_flight = vec![[(0, 0, 0); 3]; self.tiers.len()];
         for entry in self.in_flight.values() {
@@ -73,7 +76,7 @@ impl Restores {
         }
         let known: BTreeMap<u64, usize> =
             self.fetches.iter().map(|(number, fetch)| (*number, fetch.left)).collect();
-        assert_eq!(left, known, "visits end with their last piece");
+        assert_eq!(left, known, "each fetch counts its unanswered pieces");
         for fetch in self.fetches.values() {
             in_flight[fetch.tier.get()][fetch.retrieval.index()].2 += 1;
         }
@@ -89,20 +92,24 @@ impl Restores {
         }
         for (piece, _, state) in self.pieces() {
             let is_known = self.in_flight.contains_key(&piece);
-            assert_eq!(state.step == Step::InFlight, is_known, "piece {piece} says where it is");
+            assert_eq!(
+                state.step == Step::InFlight,
+                is_known,
+                "the state of piece {piece} matches the fetches in flight"
+            );
         }
     }
 
     fn check_room(&self) {
         let begun = self.restores.values().filter(|restore| restore.is_admitted);
-        let taken: u64 = begun.map(|restore| restore.bytes.get()).sum();
-        assert_eq!(taken, self.taken, "room is taken by what has begun");
+        let reserved: u64 = begun.map(|restore| restore.bytes.get()).sum();
+        assert_eq!(reserved, self.reserved, "exactly begun restores reserve space");
     }
 
     /// Checks that everything that may start has started.
     fn check_work_conserving(&self) {
         if let Some((_, head)) = self.next_head() {
-            assert!(!self.can_start(head), "piece {head} could begin");
+            assert!(!self.can_start(head), "piece {head} could start but has not");
         }
     }
 }
@@ -110,19 +117,32 @@ impl Restores {
 fn check_restore(id: RestoreId, restore: &Restore) {
     let count =
         |is: fn(&PieceState) -> bool| restore.pieces.iter().filter(|state| is(state)).count();
-    let left = count(|state| state.step != Step::Came);
-    assert_eq!(restore.left, left, "restore {id} knows what did not come");
+    let left = count(|state| state.step != Step::Arrived);
+    assert_eq!(restore.left, left, "restore {id} counts its missing pieces");
     let in_flight = count(|state| state.step == Step::InFlight);
-    assert_eq!(restore.in_flight, in_flight, "restore {id} knows what is under way");
+    assert_eq!(restore.in_flight, in_flight, "restore {id} counts its pieces in flight");
     let bytes: u64 = restore.pieces.iter().map(|state| state.bytes.get()).sum();
-    assert_eq!(restore.bytes.get(), bytes, "restore {id} knows its bytes");
+    assert_eq!(restore.bytes.get(), bytes, "restore {id} counts its bytes");
     let holds = in_flight > 0 || left < restore.pieces.len();
-    assert!(restore.is_admitted || !holds, "restore {id} has room for what came and comes");
+    assert!(
+        restore.is_admitted || !holds,
+        "restore {id} has reserved space before its first fetch"
+    );
     let most = restore.pieces.iter().map(|state| state.failures).max().unwrap_or(0);
-    assert_eq!(restore.is_giving_up, most >= PIECE_TRIES_MAX, "restore {id} gives up in time");
-    assert!(!restore.is_giving_up || in_flight > 0, "restore {id} has given up");
-    let goes_on = count(|state| matches!(state.step, Step::Waiting | Step::Backoff(_)));
-    assert!(!restore.is_giving_up || goes_on == 0, "restore {id} fetches nothing more");
+    assert_eq!(
+        restore.is_giving_up,
+        most >= PIECE_TRIES_MAX,
+        "restore {id} gives up at the limit of failures"
+    );
+    assert!(
+        !restore.is_giving_up || in_flight > 0,
+        "restore {id} gives up only while pieces are in flight"
+    );
+    let continuing = count(|state| matches!(state.step, Step::Waiting | Step::Backoff(_)));
+    assert!(!restore.is_giving_up || continuing == 0, "restore {id} gives up but still fetches");
     let stopped = count(|state| state.step == Step::Stopped);
-    assert!(restore.is_giving_up || stopped == 0, "restore {id} goes on");
+    assert!(
+        restore.is_giving_up || stopped == 0,
+        "restore {id} has stopped pieces but does not give up"
+    );
 }

@@ -33,11 +33,17 @@ pub const COPY_BACKOFF: Duration = Duration::from_secs(1);
 /// Upper bound of every backoff.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(3600);
 
-const _: () = assert!(EXPEDITED_WITHIN.as_nanos() < STANDARD_WITHIN.as_nanos(), "sooner is sooner");
-const _: () = assert!(STANDARD_WITHIN.as_nanos() < BULK_WITHIN.as_nanos(), "sooner is sooner");
-const _: () = assert!(FETCHES_PER_DRIVE > 0, "what is asked for begins");
-const _: () = assert!(SUBMITTED_MAX > 0, "something is known");
-const _: () = assert!(FETCH_PIECES_MAX > 0, "a visit is for something");
-const _: () = assert!(FETCH_PIECES_MAX <= IN_FLIGHT_PIECES, "a whole visit may begin");
-const _: () = assert!(PIECE_TRIES_MAX > 0, "everything is tried");
-const _: () = assert!(PIECE_BACKOFF.as_nanos() <= BACKOFF_MAX.as_nanos(), "rests grow");
+const _: () = assert!(
+    EXPEDITED_WITHIN.as_nanos() < STANDARD_WITHIN.as_nanos(),
+    "more urgent classes have shorter objectives"
+);
+const _: () = assert!(
+    STANDARD_WITHIN.as_nanos() < BULK_WITHIN.as_nanos(),
+    "more urgent classes have shorter objectives"
+);
+const _: () = assert!(FETCHES_PER_DRIVE > 0, "a fetch can start");
+const _: () = assert!(SUBMITTED_MAX > 0, "the controller can hold a restore");
+const _: () = assert!(FETCH_PIECES_MAX > 0, "a fetch has at least one piece");
+const _: () = assert!(FETCH_PIECES_MAX <= IN_FLIGHT_PIECES, "a full fetch may start");
+const _: () = assert!(PIECE_TRIES_MAX > 0, "each piece is tried at least once");
+const _: () = assert!(PIECE_BACKOFF.as_nanos() <= BACKOFF_MAX.as_nanos(), "backoffs only grow");

@@ -132,8 +132,8 @@ impl<W: Write> LogWriter<W> {
     ///
     /// # Errors
     /// When the sink fails.
-    pub fn end(mut self, why: End) -> Result<W, LogError> {
-        self.line(Line { end: Some(why), ..Line::default() })?;
+    pub fn end(mut self, reason: End) -> Result<W, LogError> {
+        self.line(Line { end: Some(reason), ..Line::default() })?;
         self.flush()?;
         Ok(self.lines.into_sink())
     }

@@ -1,10 +1,10 @@
 //! One restore and its pieces.
 //!
 //! ```text
-//! Waiting --Fetch--> InFlight --Came--> Came --all of them--> Commit
-//!    ^                   |                |
+//! Waiting --Fetch--> InFlight --Came--> Arrived --all of them--> Commit
+//!    ^                   |                 |
 //!    |                Failed             Lost
-//!    '---- Resting <-----'----------------'
+//!    '---- Backoff <-----'----------------'
 //! ```
 
 use fulgurite_units::{ByteCount, Duration, Instant, UnixTime};
@@ -28,7 +28,7 @@ pub(crate) enum Step {
     /// Its restore gives up, and waits only for the pieces in flight.
     Stopped,
     InFlight,
-    Came,
+    Arrived,
 }
 
 #[derive(Clone, Copy, Debug)]

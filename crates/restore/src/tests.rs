@@ -45,7 +45,7 @@ impl TestDriver {
         out.drain().collect()
     }
 
-    fn ask(&mut self, number: u64, retrieval: Retrieval, pieces: &[Piece]) -> Vec<Command> {
+    fn request(&mut self, number: u64, retrieval: Retrieval, pieces: &[Piece]) -> Vec<Command> {
         let (restore, at, pieces) = (RestoreId::new(number), at(self.now), pieces.to_vec());
         self.step(Event::Asked { restore, retrieval, at, pieces })
     }
@@ -77,9 +77,9 @@ fn fetched(commands: &[Command]) -> Vec<Vec<PieceId>> {
 }
 
 #[test]
-fn an_object_is_committed_when_its_last_piece_came() {
+fn object_is_committed_after_its_last_piece() {
     let mut driver = TestDriver::new(1);
-    let begun = driver.ask(7, Retrieval::Bulk, &[piece(1, 5), piece(2, 5)]);
+    let begun = driver.request(7, Retrieval::Bulk, &[piece(1, 5), piece(2, 5)]);
     assert_eq!(fetched(&begun), [[id(7, 0)], [id(7, 1)]]);
     let due = at(12 * 3600);
     let first = Command::Fetch { place: Some(Place::new(1)), pieces: vec![id(7, 0)], due };
@@ -87,16 +87,16 @@ fn an_object_is_committed_when_its_last_piece_came() {
     assert_eq!(driver.step(Event::Came { piece: id(7, 1) }), []);
     let restore = RestoreId::new(7);
     assert_eq!(driver.step(Event::Came { piece: id(7, 0) }), [Command::Commit { restore }]);
-    assert_eq!(driver.restores.taken(), ByteCount::new(10));
+    assert_eq!(driver.restores.reserved(), ByteCount::new(10));
     assert_eq!(driver.step(Event::Committed { restore }), []);
     assert_eq!(
-        (driver.restores.taken(), driver.restores.count(Retrieval::Bulk)),
+        (driver.restores.reserved(), driver.restores.count(Retrieval::Bulk)),
         Default::default()
     );
 }
 
 #[test]
-fn an_urgent_restore_is_fetched_next_whatever_waits() {
+fn expedited_restore_is_fetched_next() {
     let mut driver = TestDriver::new(4);
     driver.room(8 << 10);
     for number in 0..10_000 {
@@ -107,19 +107,19 @@ fn an_urgent_restore_is_fetched_next_whatever_waits() {
     }
     driver.restores.check();
     let bulk = driver.restores.in_flight.len();
-    assert_eq!(bulk, 256, "as much as is under way of a retrieval");
+    assert_eq!(bulk, 256, "the limit of pieces in flight per retrieval class");
     driver.now = 60;
-    let begun = driver.ask(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
+    let begun = driver.request(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
     // A piece at the same place goes along, even though its class has enough in flight.
     assert_eq!(fetched(&begun), [vec![id(10_000, 0), id(5000, 0)], vec![id(10_000, 1)]]);
     assert!(begun.iter().all(|c| matches!(c, Command::Fetch { due, .. } if *due == at(360))));
 }
 
 #[test]
-fn of_several_retrievals_what_is_due_first_comes_first() {
+fn earliest_due_restore_is_fetched_first() {
     let mut driver = TestDriver::new(1);
     driver.room(14);
-    let blocker = driver.ask(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
+    let blocker = driver.request(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
     assert_eq!(fetched(&blocker).len(), 1);
     // Nothing fits now. Due 12, 13, 5, 14 and 8 h after the first.
     for (hours, retrieval) in [
@@ -132,14 +132,14 @@ fn of_several_retrievals_what_is_due_first_comes_first() {
         driver.now = hours * 3600;
         let number = 1 + driver.restores.restores.len() as u64;
         let mib = if retrieval == Retrieval::Expedited { 13 } else { 7 };
-        let none = driver.ask(number, retrieval, &[piece(number.into(), mib * MIB)]);
-        assert_eq!(none, [], "{number} finds no room");
+        let none = driver.request(number, retrieval, &[piece(number.into(), mib * MIB)]);
+        assert_eq!(none, [], "{number} does not fit");
     }
     let mut order = Vec::new();
     let mut commands = driver.step(Event::Came { piece: id(0, 0) });
     commands.extend(driver.step(Event::Committed { restore: RestoreId::new(0) }));
     while let Some(piece) = fetched(&commands).first().map(|pieces| pieces[0]) {
-        assert_eq!(fetched(&commands).len(), 1, "there is room for one at a time");
+        assert_eq!(fetched(&commands).len(), 1, "only one fits at a time");
         order.push(piece.restore.get());
         driver.step(Event::Came { piece });
         commands = driver.step(Event::Committed { restore: piece.restore });
@@ -148,11 +148,15 @@ fn of_several_retrievals_what_is_due_first_comes_first() {
 }
 
 #[test]
-fn the_pieces_of_a_large_object_are_fetched_by_all_drives_at_once() {
+fn large_object_is_fetched_by_all_drives_at_once() {
     let mut driver = TestDriver::new(4);
     let pieces: Vec<Piece> = (0..16).map(|n| piece(n, 1 << 30)).collect();
-    let begun = driver.ask(1, Retrieval::Bulk, &pieces);
-    assert_eq!(fetched(&begun).len(), 4 * FETCHES_PER_DRIVE, "one read and one fetched each");
+    let begun = driver.request(1, Retrieval::Bulk, &pieces);
+    assert_eq!(
+        fetched(&begun).len(),
+        4 * FETCHES_PER_DRIVE,
+        "each drive reads one and fetches the next"
+    );
     let next = driver.step(Event::Came { piece: id(1, 3) });
     assert_eq!(fetched(&next), [[id(1, 8)]]);
 }
@@ -162,28 +166,28 @@ fn no_tier_waits_for_another() {
     let mut driver = TestDriver::new(1);
     driver.restores = Restores::with_tiers(vec![Capacity::for_drives(1), Capacity::for_queue(3)]);
     let large: Vec<Piece> = (0..9).map(|n| piece(n, 1 << 30)).collect();
-    assert_eq!(fetched(&driver.ask(1, Retrieval::Bulk, &large)).len(), FETCHES_PER_DRIVE);
+    assert_eq!(fetched(&driver.request(1, Retrieval::Bulk, &large)).len(), FETCHES_PER_DRIVE);
     // The other tier is sent as many as its queue takes, of any size, each on its own.
     let other = Piece { tier: TierIndex(1), place: None, ..piece(0, 1 << 40) };
-    let begun = driver.ask(2, Retrieval::Bulk, &[other; 5]);
+    let begun = driver.request(2, Retrieval::Bulk, &[other; 5]);
     assert_eq!(fetched(&begun), [[id(2, 0)], [id(2, 1)], [id(2, 2)]]);
     assert_eq!(fetched(&driver.step(Event::Came { piece: id(2, 1) })), [[id(2, 3)]]);
     assert_eq!(fetched(&driver.step(Event::Came { piece: id(1, 0) })), [[id(1, 2)]]);
     // Urgent restores have a share of their own in each tier.
-    assert_eq!(fetched(&driver.ask(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
+    assert_eq!(fetched(&driver.request(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
 }
 
 #[test]
-fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
+fn failures_back_off_but_are_never_abandoned() {
     let mut driver = TestDriver::new(1);
-    driver.ask(1, Retrieval::Expedited, &[piece(1, MIB), piece(2, MIB)]);
-    driver.ask(2, Retrieval::Expedited, &[piece(1, MIB)]);
+    driver.request(1, Retrieval::Expedited, &[piece(1, MIB), piece(2, MIB)]);
+    driver.request(2, Retrieval::Expedited, &[piece(1, MIB)]);
     let mut backoff_seconds = Vec::new();
     driver.step(Event::Came { piece: id(1, 1) });
     driver.step(Event::Failed { piece: id(2, 0) });
     for _ in 1..PIECE_TRIES_MAX {
         assert_eq!(driver.step(Event::Failed { piece: id(1, 0) }), []);
-        assert!(driver.restores.taken() >= ByteCount::mib(2), "what came stays");
+        assert!(driver.restores.reserved() >= ByteCount::mib(2), "the arrived pieces stay");
         backoff_seconds.push(driver.backoff_seconds().unwrap());
         // The other piece that failed at this place is not fetched with it.
         let tried = fetched(&driver.wait_backoff());
@@ -196,7 +200,7 @@ fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
     for _ in 0..12 {
         let forget = Command::Forget { restore: RestoreId::new(1) };
         assert_eq!(driver.step(Event::Failed { piece: id(1, 0) }), [forget]);
-        assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+        assert_eq!(driver.restores.reserved(), ByteCount::ZERO);
         backoff_seconds.push(driver.backoff_seconds().unwrap());
         assert_eq!(
             fetched(&driver.wait_backoff()).concat(),
@@ -217,9 +221,9 @@ fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
 }
 
 #[test]
-fn a_restore_that_gives_up_waits_for_what_is_under_way_and_fetches_nothing_more() {
+fn failed_restore_only_waits_for_pieces_in_flight() {
     let mut driver = TestDriver::new(1);
-    driver.ask(1, Retrieval::Bulk, &[piece(1, MIB), piece(2, MIB), piece(3, MIB)]);
+    driver.request(1, Retrieval::Bulk, &[piece(1, MIB), piece(2, MIB), piece(3, MIB)]);
     for _ in 1..PIECE_TRIES_MAX {
         driver.step(Event::Failed { piece: id(1, 0) });
         driver.wait_backoff();
@@ -237,23 +241,23 @@ fn a_restore_that_gives_up_waits_for_what_is_under_way_and_fetches_nothing_more(
 }
 
 #[test]
-fn a_piece_that_fails_does_not_hold_up_the_others_of_its_restore() {
+fn failed_piece_does_not_delay_the_other_pieces() {
     let mut driver = TestDriver::new(1);
     let pieces: Vec<Piece> = (0..4).map(|n| piece(n, 1 << 30)).collect();
-    driver.ask(1, Retrieval::Standard, &pieces);
+    driver.request(1, Retrieval::Standard, &pieces);
     assert_eq!(fetched(&driver.step(Event::Failed { piece: id(1, 0) })), [[id(1, 2)]]);
     assert_eq!(fetched(&driver.step(Event::Came { piece: id(1, 1) })), [[id(1, 3)]]);
 }
 
 #[test]
-fn a_lost_copy_is_fetched_anew() {
+fn lost_copy_is_fetched_again() {
     let mut driver = TestDriver::new(1);
     let restore = RestoreId::new(1);
-    driver.ask(1, Retrieval::Standard, &[piece(1, MIB)]);
+    driver.request(1, Retrieval::Standard, &[piece(1, MIB)]);
     for expected in [1, 2, 4] {
         driver.step(Event::Came { piece: id(1, 0) });
         assert_eq!(driver.step(Event::Lost { restore }), []);
-        assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+        assert_eq!(driver.restores.reserved(), ByteCount::ZERO);
         assert_eq!(
             driver.backoff_seconds(),
             Some(expected * COPY_BACKOFF.as_nanos() / 1_000_000_000)
@@ -263,32 +267,36 @@ fn a_lost_copy_is_fetched_anew() {
 }
 
 #[test]
-fn what_is_forgotten_is_answered_and_no_more() {
+fn forgotten_restore_only_gets_its_answers() {
     let mut driver = TestDriver::new(1);
     let pieces = [piece(1, MIB), piece(1, MIB), piece(2, 1 << 30), piece(3, MIB), piece(4, MIB)];
-    driver.ask(1, Retrieval::Standard, &pieces);
+    driver.request(1, Retrieval::Standard, &pieces);
     driver.step(Event::Failed { piece: id(1, 1) });
     let restore = RestoreId::new(1);
     assert_eq!(driver.step(Event::Forgotten { restore }), []);
-    assert_eq!(driver.restores.taken(), ByteCount::ZERO);
+    assert_eq!(driver.restores.reserved(), ByteCount::ZERO);
     assert_eq!((driver.backoff_seconds(), driver.restores.count(Retrieval::Standard)), (None, 0));
-    assert_eq!(driver.step(Event::Forgotten { restore }), [], "twice is once");
+    assert_eq!(
+        driver.step(Event::Forgotten { restore }),
+        [],
+        "a second cancellation has no effect"
+    );
     driver.step(Event::Came { piece: id(1, 0) });
     driver.step(Event::Failed { piece: id(1, 2) });
     assert!(driver.restores.in_flight.is_empty() && driver.restores.fetches.is_empty());
 }
 
 #[test]
-fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
+fn repeated_request_only_moves_the_due_time_forward() {
     let mut driver = TestDriver::new(1);
     driver.room(4);
-    driver.ask(1, Retrieval::Expedited, &[piece(1, 4 * MIB)]);
-    driver.ask(2, Retrieval::Standard, &[piece(2, MIB)]);
-    driver.ask(3, Retrieval::Bulk, &[piece(3, MIB)]);
-    driver.ask(3, Retrieval::Expedited, &[]);
+    driver.request(1, Retrieval::Expedited, &[piece(1, 4 * MIB)]);
+    driver.request(2, Retrieval::Standard, &[piece(2, MIB)]);
+    driver.request(3, Retrieval::Bulk, &[piece(3, MIB)]);
+    driver.request(3, Retrieval::Expedited, &[]);
     // It was due in five hours before this, and is not postponed.
     driver.now = 11 * 3600;
-    driver.ask(2, Retrieval::Standard, &[]);
+    driver.request(2, Retrieval::Standard, &[]);
     driver.step(Event::Came { piece: id(1, 0) });
     let begun = driver.step(Event::Committed { restore: RestoreId::new(1) });
     let due = |hundred_s: u64| at(hundred_s * 100);
@@ -304,21 +312,21 @@ fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
 }
 
 #[test]
-fn bulk_leaves_room_for_what_is_urgent_and_what_cannot_fit_is_tried() {
+fn bulk_leaves_space_and_oversized_copies_are_tried() {
     let mut driver = TestDriver::new(8);
     driver.room(100);
     for number in 0..10 {
-        driver.ask(number, Retrieval::Bulk, &[piece(number.into(), 20 * MIB)]);
+        driver.request(number, Retrieval::Bulk, &[piece(number.into(), 20 * MIB)]);
     }
-    assert_eq!(driver.restores.taken(), ByteCount::mib(40));
-    let urgent = driver.ask(20, Retrieval::Expedited, &[piece(20, 60 * MIB)]);
+    assert_eq!(driver.restores.reserved(), ByteCount::mib(40));
+    let urgent = driver.request(20, Retrieval::Expedited, &[piece(20, 60 * MIB)]);
     assert_eq!(fetched(&urgent), [[id(20, 0)]]);
-    let large = driver.ask(21, Retrieval::Expedited, &[piece(21, 101 * MIB)]);
-    assert_eq!(fetched(&large), [[id(21, 0)]], "whether there is room is for the driver to say");
+    let large = driver.request(21, Retrieval::Expedited, &[piece(21, 101 * MIB)]);
+    assert_eq!(fetched(&large), [[id(21, 0)]], "the driver decides whether there is space");
 }
 
 #[test]
-fn a_log_is_played_again_and_another_decision_is_found() {
+fn replay_detects_a_different_decision() {
     let mut world = world::World::new(3, 11);
     let mut log = LogWriter::new(Vec::new(), &world.restores).unwrap();
     world.request_many(200);
@@ -345,13 +353,13 @@ fn a_log_is_played_again_and_another_decision_is_found() {
     let is_answer = |line: &&str| line.contains("tiers") || line.contains("came");
     let answers: Vec<&str> = lines.iter().copied().filter(is_answer).collect();
     let impossible = replay((answers.join("\n") + "\n").as_bytes()).unwrap_err().to_string();
-    assert!(impossible.ends_with("is not under way"), "{impossible}");
+    assert!(impossible.ends_with("is not in flight"), "{impossible}");
     assert!(replay(&b"{}\n"[..]).is_err());
 }
 
 #[test]
-fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
-    let asked = |version: u32, tiers: &str, offset: &str| {
+fn older_log_versions_can_be_read() {
+    let log_text = |version: u32, tiers: &str, offset: &str| {
         format!(
             "{{\"format\":\"fulgurite-restore-log\",\"version\":{version},{tiers}}}\n\
              {{\"t\":5,\"event\":{{\"asked\":{{\"restore\":3,\"retrieval\":\"Bulk\",\"at\":7,\
@@ -366,11 +374,14 @@ fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
     };
     let (drives, at) = ("\"drives\":1", ",\"offset\":\"40B\"");
     let tiers = "\"tiers\":[{\"drives\":1,\"bytes\":\"256MiB\",\"pieces\":16384}]";
-    assert_eq!(offset(&asked(1, drives, "")), None);
-    assert_eq!(offset(&asked(2, drives, at)), Some(ByteCount::new(40)));
-    assert_eq!(offset(&asked(3, tiers, at)), Some(ByteCount::new(40)));
+    assert_eq!(offset(&log_text(1, drives, "")), None);
+    assert_eq!(offset(&log_text(2, drives, at)), Some(ByteCount::new(40)));
+    assert_eq!(offset(&log_text(3, tiers, at)), Some(ByteCount::new(40)));
     for (version, tiers) in [(4, tiers), (3, drives), (3, "\"tiers\":[]"), (2, "\"drives\":0")] {
-        assert!(LogReader::new(asked(version, tiers, at).as_bytes()).is_err(), "{version} {tiers}");
+        assert!(
+            LogReader::new(log_text(version, tiers, at).as_bytes()).is_err(),
+            "{version} {tiers}"
+        );
     }
     // Lines are written as they are read.
     let mut log = LogWriter::new(Vec::new(), &Restores::new(1)).unwrap();
@@ -384,5 +395,5 @@ fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
     log.event(Instant::from_nanos(5), &event).unwrap();
     log.flush().unwrap();
     let text = String::from_utf8(log.end(End::Stopped).unwrap()).unwrap();
-    assert!(text.starts_with(&asked(3, tiers, at)), "{text}");
+    assert!(text.starts_with(&log_text(3, tiers, at)), "{text}");
 }

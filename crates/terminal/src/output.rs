@@ -156,8 +156,8 @@ pub fn pluralize(count: u64, noun: &str) -> String {
 }
 
 /// Formats a time.
-pub fn timestamp(at: UnixTime) -> String {
-    i64::try_from(at.as_millis())
+pub fn timestamp(time: UnixTime) -> String {
+    i64::try_from(time.as_millis())
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
         .map_or_else(|| "at an unknown time".to_owned(), |time| time.to_string())

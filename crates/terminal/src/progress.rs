@@ -22,7 +22,7 @@ pub fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar 
 /// Creates a byte bar for work whose progress is reported only now and then; the bar ticks in
 /// between.
 pub fn polled_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
-    ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
+    ticking(bytes_bar(what, 0, is_quiet).with_message("waiting"))
 }
 
 /// Runs `work` and shows its progress. `work` reports to the `P` that it is passed; `read_progress`

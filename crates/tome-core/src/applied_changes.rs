@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::consistency::{Change, Folded};
+use crate::consistency::{AppliedSummary, Change};
 use crate::limits::PENDING_MAX;
 use crate::{Result, TomeError, Version};
 
@@ -82,7 +82,7 @@ impl AppliedChanges {
 
     /// Returns what a report of the region lists.
     #[must_use]
-    pub fn folded(&self) -> Folded {
-        Folded { floor: self.floor, above: self.above.values().copied().collect() }
+    pub fn summary(&self) -> AppliedSummary {
+        AppliedSummary { floor: self.floor, above: self.above.values().copied().collect() }
     }
 }

@@ -28,15 +28,15 @@ impl Bitmap {
 
     pub(crate) fn take(&mut self, place: usize) {
         let (word, bit) = (place / 64, 1 << (place % 64));
-        assert!(place < self.places, "place {place} is one of {}", self.places);
-        assert!(self.words[word] & bit == 0, "place {place} is free");
+        assert!(place < self.places, "place {place} is not below {}", self.places);
+        assert!(self.words[word] & bit == 0, "place {place} is already taken");
         self.words[word] |= bit;
         self.taken += 1;
     }
 
     pub(crate) fn give_back(&mut self, place: usize) {
         let (word, bit) = (place / 64, 1 << (place % 64));
-        assert!(self.words[word] & bit != 0, "place {place} is taken");
+        assert!(self.words[word] & bit != 0, "place {place} is already free");
         self.words[word] &= !bit;
         self.taken -= 1;
         self.first = self.first.min(word);

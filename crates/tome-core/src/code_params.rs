@@ -54,7 +54,7 @@ impl CodeParams {
     ///
     /// # Errors
     /// [`TomeError::Range`] when it has too many.
-    pub fn of_group(self) -> Result<Self> {
+    pub fn for_group(self) -> Result<Self> {
         bounded("members of a group", self.total(), GROUP_MEMBERS_MAX).map(|_| self)
     }
 
@@ -64,12 +64,12 @@ impl CodeParams {
     /// When there is no such data or parity.
     #[must_use]
     pub fn coefficient(self, parity: usize, data: usize) -> u8 {
-        let of = |number: usize, count: u8| {
+        let index = |number: usize, count: u8| {
             let number = u8::try_from(number).expect("a number below a count of one byte");
             assert!(number < count, "{number} is not below {count}");
             number
         };
-        points::coefficient(of(parity, self.parity), of(data, self.data))
+        points::coefficient(index(parity, self.parity), index(data, self.data))
     }
 }
 
@@ -105,7 +105,7 @@ impl TryFrom<String> for CodeParams {
 }
 
 impl From<CodeParams> for String {
-    fn from(split: CodeParams) -> Self {
-        split.to_string()
+    fn from(params: CodeParams) -> Self {
+        params.to_string()
     }
 }

@@ -49,14 +49,14 @@ pub struct Unconfirmed {
 
 /// Changes that a parity has applied of one data member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Folded {
+pub struct AppliedSummary {
     /// Every delta below this version is applied.
     pub floor: Version,
     /// Applied changes from there on.
     pub above: Vec<Change>,
 }
 
-impl Folded {
+impl AppliedSummary {
     /// Returns whether a version is applied.
     #[must_use]
     pub fn has(&self, version: Version) -> bool {
@@ -87,7 +87,7 @@ pub enum Side {
         unconfirmed: Vec<Unconfirmed>,
     },
     /// A region with parity: the changes applied of each data member.
-    Parity(Vec<Folded>),
+    Parity(Vec<AppliedSummary>),
 }
 
 /// An in-flight delta: a change that either a data member's signatures or a parity's include, but
@@ -271,7 +271,7 @@ fn in_flight(group: CodeParams, layout: &Layout, reports: &[Report]) -> Result<V
         let Side::Parity(folded) = &report.side else { return Err(wrong_role("parity")) };
         let (have, need) = (folded.len(), data.len());
         if have != need {
-            return Err(TomeError::Count { what: "lists of folded changes", have, need });
+            return Err(TomeError::Count { what: "lists of applied changes", have, need });
         }
         for (i, (report, folded)) in data.iter().zip(folded).enumerate() {
             let Side::Data { latest, unconfirmed } = &report.side else {

@@ -1,6 +1,6 @@
 //! Errors of tomes, with the ids and offsets that a caller needs to act.
 //!
-//! Not here: blocks that cannot be read. Those are data, which redundancy is for.
+//! Not here: blocks that cannot be read. Those are data, handled by redundancy.
 
 use fulgurite_codes::CodeError;
 use fulgurite_units::ErrorKind;
@@ -11,9 +11,9 @@ use crate::{Epoch, GroupId, Offset, RegionId, TomeId, Version};
 /// A failed operation on a tome, group or set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "each message says what the fields are")]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum TomeError {
-    #[error("\"{text}\" is no split into data and parity; write for instance 62+2")]
+    #[error("\"{text}\" is not a code; write data+parity, for instance 62+2")]
     CodeParams { text: String },
     #[error("{field} is {value}, but must be from {min} to {max}")]
     Range { field: &'static str, value: u64, min: u64, max: u64 },
@@ -21,55 +21,57 @@ pub enum TomeError {
     BlockBytes { bytes: u64 },
     #[error("offset {offset} is not below the {blocks} blocks of a region")]
     OffsetOutOfRange { offset: Offset, blocks: u32 },
-    #[error("{have} {what} are given where there are {need}")]
+    #[error("got {have} {what}, expected {need}")]
     Count { what: &'static str, have: usize, need: usize },
-    #[error("{bad} blocks of a segment are bad, of which its parity brings {parity} back")]
+    #[error("{bad} blocks of a segment are bad, and its parity can rebuild only {parity}")]
     SegmentLost { bad: usize, parity: u32 },
-    #[error("a rebuilt block has not the signature that was noted for it")]
+    #[error("the rebuilt block at offset {offset} does not match its recorded signature")]
     SignatureMismatch { offset: Offset },
-    #[error("the region changed while its signatures were exchanged")]
+    #[error("the region changed while its signatures were exchanged; check again")]
     Moved,
-    #[error("not every member of group {group} answers")]
+    #[error("some members of group {group} do not answer")]
     Silent { group: GroupId },
     #[error("two regions of group {group} would lie on tome {tome}")]
     SameTome { group: GroupId, tome: TomeId },
-    #[error("region {region} is claimed by tomes that are not one, or by two groups")]
+    #[error("region {region} is claimed by two tomes or two groups")]
     ClaimedTwice { region: RegionId },
-    #[error("tome {tome} is there twice")]
+    #[error("tome {tome} already exists")]
     DuplicateTome { tome: TomeId },
-    #[error("group {group} is there twice")]
+    #[error("group {group} already exists")]
     DuplicateGroup { group: GroupId },
-    #[error("there is no tome {tome}")]
+    #[error("tome {tome} does not exist")]
     NoTome { tome: TomeId },
-    #[error("there is no group {group}")]
+    #[error("group {group} does not exist")]
     NoGroup { group: GroupId },
-    #[error("tome {tome} is not taken out: group {group} has it")]
+    #[error("tome {tome} cannot be removed: it is a member of group {group}")]
     InUse { tome: TomeId, group: GroupId },
-    #[error("tome {tome} shows epoch {epoch} of a token that is in epoch {latest}")]
+    #[error("tome {tome} presents epoch {epoch} of a token whose epoch is {latest}")]
     StaleEpoch { tome: TomeId, epoch: Epoch, latest: Epoch },
     #[error("region {region} is in no group")]
     NoRegion { region: RegionId },
-    #[error("region {region} has data where parity is meant, or parity where data is")]
+    #[error(
+        "region {region} has the wrong role: data instead of parity, or parity instead of data"
+    )]
     WrongRole { region: RegionId },
-    #[error("there is no object \"{name}\"")]
+    #[error("object \"{name}\" does not exist")]
     NoObject { name: String },
-    #[error("object \"{name}\" is there already")]
+    #[error("object \"{name}\" already exists")]
     ObjectExists { name: String },
-    #[error("the bytes of object \"{name}\" have not its digest")]
+    #[error("the bytes of object \"{name}\" do not match its digest")]
     DigestMismatch { name: String },
-    #[error("object \"{name}\" has {bytes} bytes, and a tome takes from 1 to {max}")]
+    #[error("object \"{name}\" has {bytes} bytes, but must have from 1 to {max}")]
     ObjectBytes { name: String, bytes: u64, max: u64 },
-    #[error("no room is left for {what}")]
+    #[error("no room for more {what}")]
     Full { what: &'static str },
-    #[error("no room is left for {what} until more of what waits is done")]
+    #[error("no room for more {what} until pending work is done")]
     Backlog { what: &'static str },
-    #[error("version {version} is another change of offset {offset} than was folded")]
+    #[error("version {version} at offset {offset} differs from the change already applied")]
     ConflictingChange { offset: Offset, version: Version },
-    #[error("{have} tomes have room where a group needs {need}")]
+    #[error("only {have} tomes have room, but a group needs {need}")]
     TooFewTomes { have: usize, need: usize },
-    #[error("only {have} members of group {group} are left where {need} are needed")]
+    #[error("only {have} members of group {group} are left, but {need} are needed")]
     GroupLost { group: GroupId, have: usize, need: usize },
-    #[error("what was rebuilt of group {group} is not what its code word says")]
+    #[error("the rebuilt region does not match the codeword of group {group}")]
     RebuildMismatch { group: GroupId },
     #[error(transparent)]
     Code(#[from] CodeError),

@@ -165,7 +165,7 @@ pub enum Command {
     /// Write a block.
     Write {
         /// The physical block.
-        spot: PhysicalBlock,
+        physical_block: PhysicalBlock,
         /// Its bytes.
         bytes: Vec<u8>,
     },

@@ -37,7 +37,7 @@ impl Group {
     /// [`TomeError::Range`] and [`TomeError::Count`] when the regions cannot form such a group,
     /// [`TomeError::SameTome`] when two are on one tome.
     pub fn new(id: GroupId, split: CodeParams, seats: Vec<RegionId>) -> Result<Self> {
-        let (have, need) = (seats.len(), split.of_group()?.total() as usize);
+        let (have, need) = (seats.len(), split.for_group()?.total() as usize);
         if have != need {
             return Err(TomeError::Count { what: "regions of a group", have, need });
         }
@@ -151,7 +151,7 @@ impl Groups {
     /// # Errors
     /// [`TomeError::Range`] when the code does not suit a group.
     pub fn new(split: CodeParams) -> Result<Self> {
-        let split = split.of_group()?;
+        let split = split.for_group()?;
         let (free, groups, leaving) = Default::default();
         Ok(Self { split, free, groups, leaving })
     }
@@ -204,7 +204,7 @@ impl Groups {
             let seats: Vec<RegionId> =
                 tomes.into_iter().filter_map(|tome| self.first_free(tome)).collect();
             let group = Group::new(GroupId::new(id), self.split, seats);
-            let group = group.expect("tomes with room, each once");
+            let group = group.expect("distinct tomes with room");
             group.seats.iter().for_each(|slot| self.take(*slot));
             made.push(group.id);
             self.groups.insert(group.id, group);
@@ -342,7 +342,7 @@ impl Groups {
 
     fn take(&mut self, region: RegionId) {
         let was_free = self.free.get_mut(&region.tome).is_some_and(|f| f.remove(&region.index));
-        assert!(was_free, "region {region} was looked up as a free one");
+        assert!(was_free, "region {region} is not free");
     }
 
     fn give_back(&mut self, region: RegionId) {

@@ -75,7 +75,7 @@ impl Layout {
         // A write needs a physical block for its block and for each parity of its segment.
         let spares_min = u64::from(parts.segment.parity()) + 1;
         let spares_max = u64::from(u32::MAX) - region * u64::from(parts.regions);
-        within("spare spots", parts.spares.into(), spares_min, spares_max)?;
+        within("spare physical blocks", parts.spares.into(), spares_min, spares_max)?;
         Ok(Self { parts })
     }
 
@@ -190,9 +190,10 @@ pub fn overhead(segment: CodeParams, group: CodeParams) -> f64 {
 /// Returns the user bytes that fit on this many raw bytes, rounded down.
 #[must_use]
 pub fn user_bytes(raw: ByteCount, segment: CodeParams, group: CodeParams) -> ByteCount {
-    let product = |of: fn(CodeParams) -> u32| u128::from(of(segment)) * u128::from(of(group));
+    let product =
+        |count: fn(CodeParams) -> u32| u128::from(count(segment)) * u128::from(count(group));
     let bytes = u128::from(raw.get()) * product(CodeParams::data) / product(CodeParams::total);
-    ByteCount::new(u64::try_from(bytes).expect("less than it was of"))
+    ByteCount::new(u64::try_from(bytes).expect("fewer user bytes than raw bytes"))
 }
 
 /// Returns the NVRAM bytes of the paper for a disk: a 64-bit signature and a 32-bit timestamp per

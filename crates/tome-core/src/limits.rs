@@ -138,35 +138,45 @@ pub const CHECK_TRIES_MAX: u32 = 8;
 /// A check that is not done in this time fails.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(600);
 
-const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "there is a size between");
+const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "block sizes have a range");
 const _: () = assert!(PARITY_MAX < GROUP_MEMBERS_MAX, "a group has data");
 const _: () = assert!(PARITY_MAX < SEGMENT_BLOCKS_MAX, "a segment has data");
-const _: () = assert!(GROUP_MEMBERS_MAX <= 255, "a member is a byte");
+const _: () = assert!(GROUP_MEMBERS_MAX <= 255, "a member number fits in a byte");
 const _: () = assert!(REGION_BLOCKS_MAX < DISK_BLOCKS_MAX, "a disk has room for a region");
-const _: () = assert!(PARITY_MAX <= 16, "a set of parities is 16 bits");
+const _: () = assert!(PARITY_MAX <= 16, "a set of parities fits in 16 bits");
 const _: () = assert!(RENEW_AFTER.as_nanos() * 2 < LEASE.as_nanos(), "a claim may be lost");
-const _: () =
-    assert!(RENEW_AFTER.as_nanos() + SPIN_DOWN_MARGIN.as_nanos() < LEASE.as_nanos(), "in time");
+const _: () = assert!(
+    RENEW_AFTER.as_nanos() + SPIN_DOWN_MARGIN.as_nanos() < LEASE.as_nanos(),
+    "a token is renewed in time"
+);
 const _: () =
     assert!(RETRY_INTERVAL.as_nanos() * 2 < OFFER_TIMEOUT.as_nanos(), "an offer may be lost");
+const _: () = assert!(
+    RETRY_INTERVAL.as_nanos() * 2 < WAITER_EXPIRY.as_nanos(),
+    "a waiting tome retries before it expires"
+);
+const _: () = assert!(
+    LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(),
+    "the grace period covers clock rates that differ by 1 %"
+);
+const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "all blocks of an object may be pending");
 const _: () =
-    assert!(RETRY_INTERVAL.as_nanos() * 2 < WAITER_EXPIRY.as_nanos(), "who asks is heard");
-const _: () = assert!(LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(), "clocks differ by 1 %");
-const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
+    assert!(RESEND_INTERVAL.as_nanos() * 10 < REPAIR_TIMEOUT.as_nanos(), "a request may be lost");
+const _: () = assert!(REPAIR_BLOCKS_MAX > 0 && HOLDING_REQUESTS_MAX > 0, "repairs can proceed");
+const _: () = assert!(
+    (REBUILD_WINDOW_MAX as usize) < HOLDING_REQUESTS_MAX,
+    "a source queues all requests of a window"
+);
 const _: () =
-    assert!(RESEND_INTERVAL.as_nanos() * 10 < REPAIR_TIMEOUT.as_nanos(), "a question may be lost");
-const _: () = assert!(REPAIR_BLOCKS_MAX > 0 && HOLDING_REQUESTS_MAX > 0, "what is bad is got back");
+    assert!(YIELD_AFTER.as_nanos() < YIELD_AFTER_MAX.as_nanos(), "the turn can be extended");
+const _: () = assert!(DELTA_WINDOW > 0 && APPLY_BATCH > 0, "deltas can proceed");
 const _: () =
-    assert!((REBUILD_WINDOW_MAX as usize) < HOLDING_REQUESTS_MAX, "a source takes all questions");
-const _: () =
-    assert!(YIELD_AFTER.as_nanos() < YIELD_AFTER_MAX.as_nanos(), "who waits turns longer");
-const _: () = assert!(DELTA_WINDOW > 0 && APPLY_BATCH > 0, "deltas get on");
-const _: () = assert!(IDLE_CONTENDED.as_nanos() < IDLE.as_nanos(), "others wait less");
-const _: () = assert!(IDLE_MIN.as_nanos() < IDLE.as_nanos(), "the default may be said");
-const _: () = assert!(IDLE.as_nanos() <= IDLE_MAX.as_nanos(), "the default may be said");
+    assert!(IDLE_CONTENDED.as_nanos() < IDLE.as_nanos(), "contention shortens the idle time");
+const _: () = assert!(IDLE_MIN.as_nanos() < IDLE.as_nanos(), "the default is a valid setting");
+const _: () = assert!(IDLE.as_nanos() <= IDLE_MAX.as_nanos(), "the default is a valid setting");
 const _: () = assert!(
     IDLE_MAX.as_nanos() + SPIN_DOWN_MARGIN.as_nanos() < LEASE.as_nanos(),
-    "who is idle stops first"
+    "an idle disk stops before its lease ends"
 );
 const _: () = assert!(
     AFFINITY_RUN_BLOCKS_MAX >= PUT_BLOCKS_MAX as u64,

@@ -17,13 +17,13 @@ pub struct Membership {
     /// Its member number there.
     pub member: Member,
     /// Its membership state.
-    pub standing: MembershipState,
+    pub state: MembershipState,
     /// The last version that its blocks had, including discarded ones.
     pub latest: Version,
     /// Whether its blocks were rebuilt, so that names of their objects may be unknown here.
     pub is_rebuilt: bool,
     /// Tomes that have yet to learn that it took its member slot.
-    pub untold: BTreeSet<TomeId>,
+    pub unnotified: BTreeSet<TomeId>,
 }
 
 impl Membership {
@@ -35,10 +35,10 @@ impl Membership {
         Some(Self {
             group,
             member,
-            standing: MembershipState::Member,
+            state: MembershipState::Member,
             latest: Version::NONE,
             is_rebuilt: false,
-            untold: BTreeSet::new(),
+            unnotified: BTreeSet::new(),
         })
     }
 
@@ -53,7 +53,7 @@ impl Membership {
     #[must_use]
     pub fn fits(&self, own: RegionId, segments: u32) -> bool {
         let is_slot = self.group.member(own) == Some(self.member);
-        match &self.standing {
+        match &self.state {
             MembershipState::Member | MembershipState::Frozen(_) => is_slot,
             MembershipState::Building(building) => {
                 is_slot && building.fits(own, &self.group, segments)
@@ -66,31 +66,31 @@ impl Membership {
     pub fn apply(&mut self, own: RegionId, row: &Row) {
         match row {
             Row::Frozen { planned, .. } => {
-                self.standing = planned.map_or(MembershipState::Member, MembershipState::Frozen);
+                self.state = planned.map_or(MembershipState::Member, MembershipState::Frozen);
             }
             Row::Building { building, .. } => {
                 // Its tome wrote versions up to here before it was lost.
                 let wrote = building.latest.get(self.member.as_usize());
                 self.latest = self.latest.max(wrote.copied().unwrap_or_default());
-                self.standing = MembershipState::Building(Box::new(building.clone()));
+                self.state = MembershipState::Building(Box::new(building.clone()));
             }
             Row::Seated { .. } => {
-                let MembershipState::Building(building) = std::mem::take(&mut self.standing) else {
+                let MembershipState::Building(building) = std::mem::take(&mut self.state) else {
                     return;
                 };
-                self.untold = building.to_tell(&self.group);
+                self.unnotified = building.tomes_to_notify(&self.group);
                 self.is_rebuilt = self.is_data();
             }
             Row::Named { .. } => self.is_rebuilt = false,
             Row::Learned { tome, .. } => {
-                self.untold.remove(tome);
+                self.unnotified.remove(tome);
             }
             Row::Regroup { group, .. } => {
                 self.group = group.clone();
                 let is_member = group.member(own).is_some();
-                self.standing =
+                self.state =
                     if is_member { MembershipState::Member } else { MembershipState::Left };
-                self.untold.retain(|tome| group.seats().iter().any(|slot| slot.tome == *tome));
+                self.unnotified.retain(|tome| group.seats().iter().any(|slot| slot.tome == *tome));
             }
             Row::Seat { .. }
             | Row::Block { .. }

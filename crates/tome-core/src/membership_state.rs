@@ -66,7 +66,7 @@ impl Building {
 
     /// Returns the tomes to notify once it has the member slot: all other members, and the previous
     /// one.
-    pub fn to_tell(&self, group: &Group) -> BTreeSet<TomeId> {
+    pub fn tomes_to_notify(&self, group: &Group) -> BTreeSet<TomeId> {
         let own = self.planned.to.tome;
         let others = group.seats().iter().map(|slot| slot.tome).filter(|tome| *tome != own);
         others.chain([self.planned.from.tome]).collect()

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::consistency::{Change, Folded, Nodes, Report};
+use crate::consistency::{AppliedSummary, Change, Nodes, Report};
 use crate::group::{Group, Move};
 use crate::offline_read::Holding;
 use crate::{Epoch, GroupId, Member, Offset, Version};
@@ -156,7 +156,7 @@ pub struct Held {
     /// Changes at the offset whose bytes it knows.
     pub changes: Vec<KnownChange>,
     /// Changes that it has applied of each data member, if it holds parity.
-    pub folded: Vec<Folded>,
+    pub folded: Vec<AppliedSummary>,
 }
 
 /// A change whose bytes are known.

@@ -10,9 +10,9 @@
 //!
 //! It changes only by [`Row`]s, and those are what a tome has its driver commit: replaying the rows
 //! of a driver in order gives the metadata store again. A parity keeps an applied delta until its
-//! data member says that every parity has it. If the data member is lost before, only some parities
-//! have the change, and then no code recovers other members' blocks at that offset. So the parities
-//! that have it can pass it on.
+//! data member reports that every parity has it. If the data member is lost before, only some
+//! parities have the change, and then no code recovers other members' blocks at that offset. So
+//! the parities that have it can pass it on.
 //!
 //! Not here: bytes of blocks, and anything that may be forgotten.
 
@@ -45,7 +45,7 @@ pub struct Stored {
     /// Its bytes; empty if it is applied and they were lost when the metadata store was rebuilt.
     pub bytes: Vec<u8>,
     /// Whether it is applied.
-    pub is_folded: bool,
+    pub is_applied: bool,
 }
 
 /// Deltas by their data member and version.
@@ -165,14 +165,14 @@ impl TomeMetadata {
     /// damaged.
     pub fn apply(&mut self, row: &Row) -> Result<()> {
         match row {
-            Row::Seat { region, group } => self.slot(*region, group)?,
+            Row::Seat { region, group } => self.add_region(*region, group)?,
             Row::Block { region, offset, spot, version, change } => {
                 let region = self.region_mut(*region)?;
                 region.tree.update(*offset, *change)?;
                 // The block was only rewritten elsewhere after repair: changes are computed from
                 // there.
                 let is_healed = region.versions[offset.as_usize()] == *version;
-                if let (true, Some(before)) = (is_healed, region.spot(*offset))
+                if let (true, Some(before)) = (is_healed, region.physical_block(*offset))
                     && let Role::Data(pending) = &mut region.role
                 {
                     pending.moved(before, *spot);
@@ -185,19 +185,19 @@ impl TomeMetadata {
             Row::Pending { region, version, pending } => {
                 self.pending_mut(*region)?.push(*version, *pending)?;
             }
-            Row::Sent { region, version } => self.pending_mut(*region)?.sent(*version),
+            Row::Sent { region, version } => self.pending_mut(*region)?.mark_sent(*version),
             Row::Confirmed { region, version, parity } => {
                 self.pending_mut(*region)?.confirm(*version, *parity);
             }
             Row::Stored { region, member, change, bytes } => {
                 let (_, stored) = self.parity_mut(*region)?;
-                let delta = Stored { change: *change, bytes: bytes.clone(), is_folded: false };
+                let delta = Stored { change: *change, bytes: bytes.clone(), is_applied: false };
                 stored.insert((*member, change.version), delta);
             }
             Row::Folded { region, member, version } => {
                 let (applied, stored) = self.parity_mut(*region)?;
                 if let Some(delta) = stored.get_mut(&(*member, *version)) {
-                    delta.is_folded = true;
+                    delta.is_applied = true;
                     applied[member.as_usize()].record(delta.change);
                 }
             }
@@ -241,7 +241,7 @@ impl TomeMetadata {
         Ok(())
     }
 
-    fn slot(&mut self, index: RegionIndex, group: &Group) -> Result<()> {
+    fn add_region(&mut self, index: RegionIndex, group: &Group) -> Result<()> {
         let own = RegionId { tome: self.id, index };
         let is_other =
             self.regions.get(&index).is_some_and(|region| region.membership.group != *group);
@@ -373,14 +373,14 @@ impl Region {
 
     /// Its membership state.
     #[must_use]
-    pub const fn standing(&self) -> &MembershipState {
-        &self.membership.standing
+    pub const fn membership_state(&self) -> &MembershipState {
+        &self.membership.state
     }
 
     /// Whether it answers for its member slot, and may be written.
     #[must_use]
     pub const fn is_member(&self) -> bool {
-        matches!(self.membership.standing, MembershipState::Member)
+        matches!(self.membership.state, MembershipState::Member)
     }
 
     /// Its membership, with all that changes when member slots move.
@@ -398,7 +398,7 @@ impl Region {
     /// Its checkpoint, if it is being rebuilt.
     #[must_use]
     pub const fn building(&self) -> Option<&Building> {
-        match &self.membership.standing {
+        match &self.membership.state {
             MembershipState::Building(building) => Some(building),
             MembershipState::Member | MembershipState::Frozen(_) | MembershipState::Left => None,
         }
@@ -407,20 +407,20 @@ impl Region {
     /// The move that it is frozen for.
     #[must_use]
     pub const fn frozen(&self) -> Option<&Move> {
-        match &self.membership.standing {
+        match &self.membership.state {
             MembershipState::Frozen(planned) => Some(planned),
             MembershipState::Member | MembershipState::Building(_) | MembershipState::Left => None,
         }
     }
 
     /// Tomes that have yet to learn that it took its member slot.
-    pub fn untold(&self) -> impl Iterator<Item = TomeId> {
-        self.membership.untold.iter().copied()
+    pub fn unnotified(&self) -> impl Iterator<Item = TomeId> {
+        self.membership.unnotified.iter().copied()
     }
 
     /// Returns blocks of a rebuilt region that are not zeros: they belong to objects whose names
     /// are unknown here.
-    pub fn kept(&self) -> impl Iterator<Item = Offset> {
+    pub fn used_blocks(&self) -> impl Iterator<Item = Offset> {
         let all =
             (0..self.physical_blocks.len()).map(Offset::at).filter(|_| self.membership.is_rebuilt);
         all.filter(|offset| self.tree.block(*offset) != Signature::ZERO)
@@ -465,13 +465,13 @@ impl Region {
 
     /// Returns the physical block of a block; `None` where it was never written and reads as zeros.
     #[must_use]
-    pub fn spot(&self, offset: Offset) -> Option<PhysicalBlock> {
+    pub fn physical_block(&self, offset: Offset) -> Option<PhysicalBlock> {
         self.physical_blocks.get(offset.as_usize())?.checked_sub(1).map(PhysicalBlock::new)
     }
 
     /// Returns the physical blocks of all blocks that were written.
     pub fn physical_blocks(&self) -> impl Iterator<Item = PhysicalBlock> {
-        self.physical_blocks.iter().filter_map(|spot| spot.checked_sub(1)).map(PhysicalBlock::new)
+        self.physical_blocks.iter().filter_map(|block| block.checked_sub(1)).map(PhysicalBlock::new)
     }
 
     /// Returns the version of a block's last write.
@@ -488,7 +488,7 @@ impl Region {
                 Side::Data { latest: self.membership.latest, unconfirmed: pending.unconfirmed() }
             }
             Role::Parity { applied, .. } => {
-                Side::Parity(applied.iter().map(AppliedChanges::folded).collect())
+                Side::Parity(applied.iter().map(AppliedChanges::summary).collect())
             }
         };
         Report { epoch: self.epoch, root: self.tree.root(), side }

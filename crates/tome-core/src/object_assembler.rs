@@ -61,7 +61,7 @@ impl ObjectAssembler {
     ) -> Result<Option<Signature>, E> {
         let from = self.buffer.len();
         let recorded = self.expected.signatures.get(from / self.expected.block_bytes).copied();
-        let recorded = recorded.expect("no more blocks are read than are wanted");
+        let recorded = recorded.expect("all blocks of the object were already read");
         self.buffer.resize(from + self.expected.block_bytes, 0);
         let block = &mut self.buffer[from..];
         read(block)?;

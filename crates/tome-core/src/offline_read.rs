@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{sector_checksum, signature};
 
-use crate::consistency::Folded;
+use crate::consistency::AppliedSummary;
 use crate::metadata::{Region, Role, TomeMetadata};
 use crate::segment::SegmentCode;
 use crate::{
@@ -40,7 +40,7 @@ pub fn block(
     read: &mut ReadPhysicalBlock<'_>,
 ) -> Result<Vec<u8>> {
     let length = usize::try_from(layout.block_bytes()).unwrap_or(usize::MAX);
-    let mut get = |offset| match region.spot(offset) {
+    let mut get = |offset| match region.physical_block(offset) {
         Some(spot) => read(spot).filter(|bytes| bytes.len() == length),
         None => Some(vec![0; length]),
     };
@@ -54,7 +54,7 @@ pub fn block(
     let signatures: Vec<_> = offsets.iter().map(|offset| region.tree().block(*offset)).collect();
     SegmentCode::new(layout.segment())?.rebuild(&mut blocks, &signatures)?;
     let bytes = blocks.swap_remove(at.position as usize);
-    Ok(bytes.expect("what was rebuilt is whole"))
+    Ok(bytes.expect("a rebuilt segment has no missing block"))
 }
 
 /// Reads an object.
@@ -92,7 +92,7 @@ pub struct Holding {
     /// Changes at the offset whose bytes it knows, its own or those of data members.
     pub changes: BTreeMap<(Member, Version), Vec<u8>>,
     /// Changes that it has applied of each data member, if it holds parity.
-    pub folded: Vec<Folded>,
+    pub folded: Vec<AppliedSummary>,
 }
 
 /// Returns what a tome knows of an offset of a group.
@@ -116,7 +116,7 @@ pub fn holding(
                 let mut whole = |spot| read(spot).filter(|bytes| bytes.len() == block.len());
                 let old = pending.old.map_or_else(|| Some(vec![0; block.len()]), &mut whole);
                 // The latest block was rebuilt from its segment if it was bad.
-                let is_latest = region.spot(offset) == Some(pending.new);
+                let is_latest = region.physical_block(offset) == Some(pending.new);
                 let new = if is_latest { Some(block.clone()) } else { whole(pending.new) };
                 let bytes = new.zip(old).map(|(new, old)| xor(&new, &old));
                 // A change that can no longer be computed is left out: parities may know it.
@@ -126,7 +126,7 @@ pub fn holding(
             }
         }
         Role::Parity { applied, .. } => {
-            folded = applied.iter().map(crate::applied_changes::AppliedChanges::folded).collect();
+            folded = applied.iter().map(crate::applied_changes::AppliedChanges::summary).collect();
             let here = region.known().filter(|(_, _, stored)| stored.change.offset == offset);
             changes.extend(here.map(|(of, version, stored)| ((of, version), stored.bytes.clone())));
         }
@@ -172,7 +172,7 @@ pub fn recover_as(
     group: GroupId,
     split: CodeParams,
     target: Member,
-    folded: &[Folded],
+    folded: &[AppliedSummary],
     holdings: &[Holding],
 ) -> Result<Vec<u8>> {
     let mut made = recover(group, split, target, holdings)?;

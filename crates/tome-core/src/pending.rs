@@ -90,26 +90,26 @@ impl PendingList {
     /// # Errors
     /// [`TomeError::Backlog`] when too many wait; then nothing is added.
     pub fn push(&mut self, version: Version, mut pending: Pending) -> Result<()> {
-        let unsent = self.unsent_of(pending.offset);
+        let unsent = self.unsent_at(pending.offset);
         if let Some(before) = unsent.and_then(|version| self.remove(version)) {
             pending.old = before.old;
             pending.change ^= before.change;
             pending.since = before.since;
         } else if self.all.len() >= PENDING_MAX {
-            return Err(TomeError::Backlog { what: "changes that wait for parity" });
+            return Err(TomeError::Backlog { what: "changes that wait for parities" });
         }
         self.oldest = self.oldest.into_iter().chain([pending.since]).min();
         self.all.insert(version, pending);
         Ok(())
     }
 
-    fn unsent_of(&self, offset: Offset) -> Option<Version> {
+    fn unsent_at(&self, offset: Offset) -> Option<Version> {
         let mut of_block = self.all.iter().filter(|(_, pending)| pending.offset == offset);
         of_block.next_back().filter(|(_, pending)| !pending.is_sent).map(|(version, _)| *version)
     }
 
     /// Marks a change as sent: from now on it is never merged with another.
-    pub fn sent(&mut self, version: Version) {
+    pub fn mark_sent(&mut self, version: Version) {
         if let Some(pending) = self.all.get_mut(&version) {
             pending.is_sent = true;
         }
@@ -140,8 +140,8 @@ impl PendingList {
 
     /// Whether a physical block is needed to compute a change.
     #[must_use]
-    pub fn needs(&self, spot: PhysicalBlock) -> bool {
-        self.all.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
+    pub fn needs(&self, block: PhysicalBlock) -> bool {
+        self.all.values().any(|pending| pending.old == Some(block) || pending.new == block)
     }
 
     /// Records that a block moved to another physical block.

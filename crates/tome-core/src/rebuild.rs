@@ -85,15 +85,16 @@ impl Rebuild {
         let members: BTreeSet<Member> =
             self.factors.keys().chain(self.folded.keys()).copied().collect();
         let step = |source: Member| {
-            let of = |factors: &BTreeMap<Member, u8>| factors.get(&source).copied().unwrap_or(0);
-            let factor = of(&self.factors) ^ of(&self.folded);
+            let factor_in =
+                |factors: &BTreeMap<Member, u8>| factors.get(&source).copied().unwrap_or(0);
+            let factor = factor_in(&self.factors) ^ factor_in(&self.folded);
             (factor != 0).then_some(Step { source, factor, reads: !self.folded.is_empty() })
         };
         members.into_iter().find_map(step)
     }
 
     /// Records that the whole region of a source was added as [`Self::next`] requested.
-    pub fn folded(&mut self, source: Member) {
+    pub fn record_added(&mut self, source: Member) {
         match self.factors.get(&source) {
             Some(factor) => self.folded.insert(source, *factor),
             None => self.folded.remove(&source),
@@ -139,13 +140,13 @@ impl Rebuild {
     ///
     /// # Errors
     /// [`TomeError::RebuildMismatch`] when the sum differs, or sources are missing in it.
-    pub fn verify_sum(&self, made: Signature, roots: &BTreeMap<Member, Signature>) -> Result<()> {
+    pub fn verify_sum(&self, result: Signature, roots: &BTreeMap<Member, Signature>) -> Result<()> {
         let terms = self.factors.iter().map(|(source, factor)| {
             let root = roots.get(source).copied()?;
             Some(root.scale8(*factor))
         });
         let sum = terms.into_iter().try_fold(Signature::ZERO, |sum, term| Some(sum ^ term?));
-        if self.next().is_none() && sum == Some(made) {
+        if self.next().is_none() && sum == Some(result) {
             return Ok(());
         }
         Err(TomeError::RebuildMismatch { group: self.group })
@@ -175,23 +176,23 @@ fn choose(
     split: CodeParams,
     target: Member,
     available: &BTreeSet<Member>,
-    folded: &BTreeMap<Member, u8>,
+    added: &BTreeMap<Member, u8>,
 ) -> Result<BTreeMap<Member, u8>> {
     let (have, need) = (available.len(), split.data() as usize);
     let others = available.iter().filter(|member| **member != target);
     let (known, new): (Vec<Member>, Vec<Member>) =
-        others.copied().partition(|member| folded.contains_key(member));
+        others.copied().partition(|member| added.contains_key(member));
     let sources: Vec<Member> = known.into_iter().chain(new).take(need).collect();
     if sources.len() < need {
         return Err(TomeError::GroupLost { group, have, need });
     }
     let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
-    let given: Vec<usize> = sources.iter().map(|member| member.as_usize()).collect();
+    let indexes: Vec<usize> = sources.iter().map(|member| member.as_usize()).collect();
     // Running the code on unit rows gives the row of their factors.
     let rows: Vec<Vec<u8>> =
-        (0..need).map(|row| (0..need).map(|at| u8::from(at == row)).collect()).collect();
+        (0..need).map(|row| (0..need).map(|column| u8::from(column == row)).collect()).collect();
     let mut factors = [vec![0; need]];
-    code.plan(&given, &[target.as_usize()])?.run(&rows, &mut factors)?;
+    code.plan(&indexes, &[target.as_usize()])?.run(&rows, &mut factors)?;
     let [factors] = factors;
     Ok(sources.into_iter().zip(factors).filter(|(_, factor)| *factor != 0).collect())
 }

@@ -112,30 +112,30 @@ impl SegmentCode {
         if bad.len() > self.split.parity() as usize {
             return Err(TomeError::SegmentLost { bad: bad.len(), parity: self.split.parity() });
         }
-        let made = self.made(blocks, &bad)?;
-        for (&position, bytes) in bad.iter().zip(&made) {
+        let rebuilt = self.rebuilt_blocks(blocks, &bad)?;
+        for (&position, bytes) in bad.iter().zip(&rebuilt) {
             if signature(bytes) != signatures[position] {
                 return Err(TomeError::SignatureMismatch { offset: Offset::at(position) });
             }
         }
-        for (&position, bytes) in bad.iter().zip(made) {
+        for (&position, bytes) in bad.iter().zip(rebuilt) {
             blocks[position] = Some(bytes);
         }
         Ok(bad)
     }
 
-    fn made(&self, blocks: &[Option<Vec<u8>>], bad: &[usize]) -> Result<Vec<Vec<u8>>> {
-        let given: Vec<(usize, &[u8])> = blocks
+    fn rebuilt_blocks(&self, blocks: &[Option<Vec<u8>>], bad: &[usize]) -> Result<Vec<Vec<u8>>> {
+        let good: Vec<(usize, &[u8])> = blocks
             .iter()
             .enumerate()
             .filter(|(position, _)| !bad.contains(position))
             .filter_map(|(position, block)| Some((position, block.as_deref()?)))
             .collect();
-        let bytes = given.first().map_or(0, |(_, block)| block.len());
-        let mut made = vec![vec![0; bytes]; bad.len()];
+        let bytes = good.first().map_or(0, |(_, block)| block.len());
+        let mut rebuilt = vec![vec![0; bytes]; bad.len()];
         let mut wanted: Vec<(usize, &mut [u8])> =
-            bad.iter().copied().zip(made.iter_mut().map(Vec::as_mut_slice)).collect();
-        self.code.reconstruct(&given, &mut wanted)?;
-        Ok(made)
+            bad.iter().copied().zip(rebuilt.iter_mut().map(Vec::as_mut_slice)).collect();
+        self.code.reconstruct(&good, &mut wanted)?;
+        Ok(rebuilt)
     }
 }

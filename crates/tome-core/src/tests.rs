@@ -41,18 +41,18 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 /// Assembles an object from the blocks at these physical blocks.
-fn gathered(
+fn assemble(
     disk: &BTreeMap<PhysicalBlock, Vec<u8>>,
     physical_blocks: &[PhysicalBlock],
     wanted: ExpectedObject,
 ) -> Option<VerifiedObject> {
-    let mut gathering = ObjectAssembler::new(wanted);
+    let mut assembler = ObjectAssembler::new(wanted);
     for spot in physical_blocks {
         let read = |block: &mut [u8]| {
             block.copy_from_slice(disk.get(spot)?);
             Some(())
         };
-        gathering.next(|block| read(block).ok_or(())).ok().flatten()?;
+        assembler.next(|block| read(block).ok_or(())).ok().flatten()?;
     }
-    gathering.finish()
+    assembler.finish()
 }

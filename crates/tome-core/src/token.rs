@@ -73,13 +73,13 @@ impl Need {
     /// starves.
     #[must_use]
     pub fn score(&self, waited: Duration) -> u64 {
-        let of = |time: Duration, unit: Duration| time.as_nanos() / (unit.as_nanos() / 1000);
-        let age = of(self.age, SLO).min(AGE_SCORE_MAX);
+        let scaled = |time: Duration, unit: Duration| time.as_nanos() / (unit.as_nanos() / 1000);
+        let age = scaled(self.age, SLO).min(AGE_SCORE_MAX);
         let kinds = u64::from(self.rebuild) * REBUILD_SCORE + u64::from(self.read) * READ_SCORE;
         let many = u64::from(u32::BITS - self.pending.leading_zeros()) * 100;
         // A disk that just spun is spared: each spin-up costs it some of its life.
-        let rested = self.still.map_or(1000, |still| of(still, STANDBY_SCORE_UNIT).min(1000));
-        age + kinds + many + rested + of(waited, WAIT_SCORE_UNIT)
+        let rested = self.still.map_or(1000, |still| scaled(still, STANDBY_SCORE_UNIT).min(1000));
+        age + kinds + many + rested + scaled(waited, WAIT_SCORE_UNIT)
     }
 }
 
@@ -158,6 +158,6 @@ pub enum FromTokenManager {
 }
 
 /// Returns how long the token manager considers a claim valid.
-pub(crate) const fn kept() -> Duration {
+pub(crate) const fn claim_validity() -> Duration {
     Duration::from_nanos(LEASE.as_nanos() + LEASE_GRACE.as_nanos())
 }

@@ -1,10 +1,10 @@
 //! One tome: how it reacts to events.
 //!
 //! ```text
-//!           clients    tomes    keeper    disk: Up, Down, Read
+//!           clients    tomes    manager   disk: SpinUp, SpinDown, Read
 //!              |         |        |         |
 //!              v         v        v         v
-//!            tasks    deltas    token ---> phase      Standby > Rising > Turning > SpinningDown
+//!            tasks    deltas    token ---> phase   Standby > SpinningUp > Spinning > SpinningDown
 //!              |         |                  |
 //!              '----> one job at a time <---'
 //!                     read, verify signatures, repair; write elsewhere; commit; answer
@@ -120,16 +120,16 @@ impl Tome {
         for (index, region) in metadata.regions() {
             // A set of all physical blocks would be as large as the metadata store of them.
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let mut kept: BTreeSet<PhysicalBlock> = pending
+            let mut pending_blocks: BTreeSet<PhysicalBlock> = pending
                 .flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]))
                 .collect();
-            for spot in region.physical_blocks() {
-                kept.remove(&spot);
-                physical_blocks.take(spot.get() as usize);
+            for block in region.physical_blocks() {
+                pending_blocks.remove(&block);
+                physical_blocks.take(block.get() as usize);
             }
-            kept.iter().for_each(|spot| physical_blocks.take(spot.get() as usize));
+            pending_blocks.iter().for_each(|block| physical_blocks.take(block.get() as usize));
             let mut bitmap = Bitmap::new(metadata.layout().region_blocks() as usize);
-            region.kept().for_each(|offset| bitmap.take(offset.as_usize()));
+            region.used_blocks().for_each(|offset| bitmap.take(offset.as_usize()));
             used.insert(index, bitmap);
         }
         let blocks = metadata.objects().flat_map(|(_, object)| &object.blocks);
@@ -140,7 +140,7 @@ impl Tome {
                 bitmap.take(offset.as_usize());
             }
         }
-        let deltas = Deltas::of(&metadata);
+        let deltas = Deltas::new(&metadata);
         let scrub = scrub::Scrub::new(now, metadata.scrubbed(), seed.child(b"scrub").stream());
         Ok(Self {
             metadata,
@@ -199,7 +199,7 @@ impl Tome {
         &self.metadata
     }
 
-    /// Whether its disk is spinning, or was told to.
+    /// Whether its disk is spinning, or was commanded to.
     #[must_use]
     pub const fn is_spinning(&self) -> bool {
         !matches!(self.phase, Phase::Standby)
@@ -211,7 +211,9 @@ impl Tome {
         let blocks: BTreeSet<(usize, Offset)> = self
             .waiting()
             .enumerate()
-            .flat_map(|(at, list)| list.iter().map(move |(_, pending)| (at, pending.offset)))
+            .flat_map(|(region, list)| {
+                list.iter().map(move |(_, pending)| (region, pending.offset))
+            })
             .collect();
         Unprotected {
             bytes: ByteCount::new(blocks.len() as u64 * self.metadata.layout().block_bytes()),
@@ -221,9 +223,9 @@ impl Tome {
 
     /// Returns the changes of its regions that wait for parities.
     fn waiting(&self) -> impl Iterator<Item = &PendingList> {
-        let seated =
-            self.metadata.regions().filter(|(_, r)| *r.standing() != MembershipState::Left);
-        seated.filter_map(|(_, region)| region.pending())
+        let members =
+            self.metadata.regions().filter(|(_, r)| *r.membership_state() != MembershipState::Left);
+        members.filter_map(|(_, region)| region.pending())
     }
 
     /// Returns the age of the oldest change that its groups do not protect yet.
@@ -331,7 +333,7 @@ impl Controller for Tome {
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
         self.now = self.now.max(now);
-        let asked = match event {
+        let outcome = match event {
             Event::Put { request, name, bytes, avoided } => {
                 Some((request, self.put(request, name, bytes, avoided)))
             }
@@ -366,11 +368,11 @@ impl Controller for Tome {
                 Some((request, self.adopt(request, region, objects, out)))
             }
             Event::Received { from, message } => {
-                self.told(from, message, out);
+                self.handle_message(from, message, out);
                 None
             }
             Event::TokenManager(message) => {
-                send_to_token_manager(self.holder.told(self.now, message), out);
+                send_to_token_manager(self.holder.handle_message(self.now, message), out);
                 None
             }
             Event::Read { job, blocks } => {
@@ -386,7 +388,7 @@ impl Controller for Tome {
             Event::SpunDown => self.power_changed(Phase::SpinningDown, Phase::Standby),
             Event::Timer => None,
         };
-        if let Some((request, Err(error))) = asked {
+        if let Some((request, Err(error))) = outcome {
             out.push(Command::Answer { request, answer: Answer::Refused(error) });
         }
         self.advance(out);
@@ -412,17 +414,17 @@ impl Controller for Tome {
         let mut taken = BTreeSet::new();
         for (_, region) in self.metadata.regions() {
             let pending = region.pending().into_iter().flat_map(|list| list.iter());
-            let kept =
+            let pending_blocks =
                 pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
-            let own: BTreeSet<_> = region.physical_blocks().chain(kept).collect();
-            assert!(own.iter().all(|spot| taken.insert(*spot)), "a spot is of one region");
+            let own: BTreeSet<_> = region.physical_blocks().chain(pending_blocks).collect();
+            assert!(own.iter().all(|block| taken.insert(*block)), "no physical block has two uses");
         }
         let free = usize::try_from(self.metadata.layout().physical_blocks()).unwrap_or(usize::MAX)
             - taken.len();
-        assert_eq!(self.physical_blocks.free(), free, "spots are neither lost nor given twice");
-        assert!(self.tasks.len() <= TASKS_MAX, "queues have bounds");
+        assert_eq!(self.physical_blocks.free(), free, "no physical block is lost or used twice");
+        assert!(self.tasks.len() <= TASKS_MAX, "the task queue is bounded");
         let works = self.job.is_some();
-        assert!(!works || self.phase == Phase::Spinning, "nothing is read of a disk that is still");
+        assert!(!works || self.phase == Phase::Spinning, "jobs run only while the disk spins");
     }
 }
 

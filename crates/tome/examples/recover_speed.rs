@@ -64,11 +64,11 @@ fn now() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "the clock advances while others wait for it")]
 fn running_clock() -> ManualClock {
     let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
-    let hands = clock.clone();
+    let advanced = clock.clone();
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            hands.advance(STEP);
+            advanced.advance(STEP);
         }
     });
     clock

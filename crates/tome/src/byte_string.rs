@@ -11,16 +11,16 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-    from.deserialize_byte_buf(Run)
+    from.deserialize_byte_buf(ByteStringVisitor)
 }
 
-struct Run;
+struct ByteStringVisitor;
 
-impl Visitor<'_> for Run {
+impl Visitor<'_> for ByteStringVisitor {
     type Value = Vec<u8>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a run of bytes")
+        to.write_str("a byte string")
     }
 
     fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {

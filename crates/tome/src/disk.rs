@@ -1,9 +1,9 @@
 //! The blocks of a tome on its disk, at fixed places, each with a label that identifies it.
 //!
 //! ```text
-//! spot s  ->  file blocks-(s / n), slot s % n        n: the blocks of a region
+//! physical block p  ->  file blocks-(p / n), slot p % n        n: the blocks of a region
 //! file        header | slot | slot | ...
-//! slot        label: set, tome, spot, region, offset, version, signature | block
+//! slot        label: set, tome, physical block, region, offset, version, signature | block
 //! ```
 //!
 //! docs/formats/tome.md has it byte by byte. A block whose label does not match its place counts as
@@ -74,8 +74,8 @@ impl Disk {
     ///
     /// # Errors
     /// When that is not the disk's fault: it stands still, or no more files can be opened.
-    pub fn read(&mut self, spot: PhysicalBlock) -> Result<Option<(Label, Vec<u8>)>> {
-        let (number, at) = self.place(spot);
+    pub fn read(&mut self, physical_block: PhysicalBlock) -> Result<Option<(Label, Vec<u8>)>> {
+        let (number, position) = self.place(physical_block);
         let mut label = vec![0; LABEL_BYTES];
         let mut block = vec![0; slot_bytes(&self.identity.layout) - LABEL_BYTES];
         let file = match self.file(number) {
@@ -83,12 +83,12 @@ impl Disk {
             Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        match file.read_parts_at([&mut label, &mut block], at) {
+        match file.read_parts_at([&mut label, &mut block], position) {
             Ok(()) => {}
             Err(error) if is_unreadable(&error) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        let label = self.parse(spot, &label, &signature(&block).0);
+        let label = self.parse(physical_block, &label, &signature(&block).0);
         Ok(label.map(|label| (label, block)))
     }
 
@@ -107,11 +107,12 @@ impl Disk {
         let mut assembler = ObjectAssembler::new(expected);
         let (mut label, mut next) = ([0; LABEL_BYTES], [0; LABEL_BYTES]);
         let mut has_label = false;
-        for (number, spot) in physical_blocks.iter().enumerate() {
-            let (of, at) = self.place(*spot);
-            let after = physical_blocks.get(number + 1).map(|spot| self.place(*spot));
-            let is_followed = after == Some((of, at + slot));
-            let file = match self.file(of) {
+        for (index, physical_block) in physical_blocks.iter().enumerate() {
+            let (number, position) = self.place(*physical_block);
+            let after =
+                physical_blocks.get(index + 1).map(|physical_block| self.place(*physical_block));
+            let is_followed = after == Some((number, position + slot));
+            let file = match self.file(number) {
                 Ok(Some(file)) => file,
                 Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
                 Err(error) => return Err(error),
@@ -121,14 +122,15 @@ impl Disk {
             let (from, own) = if has_label { (LABEL_BYTES as u64, 0) } else { (0, LABEL_BYTES) };
             let more = if is_followed { LABEL_BYTES } else { 0 };
             let read = assembler.next(|block| {
-                file.read_parts_at([&mut label[..own], block, &mut next[..more]], at + from)
+                file.read_parts_at([&mut label[..own], block, &mut next[..more]], position + from)
             });
             let found = match read {
                 Ok(found) => found,
                 Err(error) if is_unreadable(&error) => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
-            let label_fits = |found: Signature| self.parse(*spot, &label, &found.0).is_some();
+            let label_fits =
+                |found: Signature| self.parse(*physical_block, &label, &found.0).is_some();
             if !found.is_some_and(label_fits) {
                 return Ok(None);
             }
@@ -143,22 +145,22 @@ impl Disk {
     /// When it cannot be written. Then the content of the physical block is undefined.
     pub fn write(
         &mut self,
-        spot: PhysicalBlock,
+        physical_block: PhysicalBlock,
         label: Label,
         block: &[u8],
         fail: &FailPoints,
     ) -> Result<()> {
         assert_eq!(block.len() as u64, self.identity.layout.block_bytes(), "a whole block");
-        let (number, at) = self.place(spot);
-        let slot = self.label(spot, label, &signature(block).0);
+        let (number, position) = self.place(physical_block);
+        let slot = self.label(physical_block, label, &signature(block).0);
         if self.file(number)?.is_none() {
             self.create(number, fail)?;
         }
         self.unsynced.insert(number);
-        let Some(file) = self.files.get(&number) else { return self.lost(number) };
-        file.write_all_at(&slot, at)?;
+        let Some(file) = self.files.get(&number) else { return self.not_open(number) };
+        file.write_all_at(&slot, position)?;
         fail.pass("tomes-label-written");
-        file.write_all_at(block, at + slot.len() as u64)?;
+        file.write_all_at(block, position + slot.len() as u64)?;
         fail.pass("tomes-block-written");
         Ok(())
     }
@@ -177,7 +179,7 @@ impl Disk {
         for number in std::mem::take(&mut self.unsynced) {
             match self.files.get(&number) {
                 Some(file) => file.sync_data()?,
-                None => return self.lost(number),
+                None => return self.not_open(number),
             }
         }
         Ok(())
@@ -203,21 +205,26 @@ impl Disk {
         if read == written {
             return Ok(());
         }
-        let what = format!("\"{PROBE}\" was written, and something else is read of it");
+        let what = format!("\"{PROBE}\" reads back differently from what was written");
         Err(TomesError::Damaged { tome, what })
     }
 
-    fn lost<T>(&self, number: u32) -> Result<T> {
-        let what = format!("{} was written and is not open", file_name(number));
+    fn not_open<T>(&self, number: u32) -> Result<T> {
+        let what = format!("{} has unsynced writes but is not open", file_name(number));
         Err(TomesError::Damaged { tome: self.identity.tome, what })
     }
 
     /// Returns the file of a physical block, and the position there.
-    fn place(&self, spot: PhysicalBlock) -> (u32, u64) {
+    fn place(&self, physical_block: PhysicalBlock) -> (u32, u64) {
         let layout = &self.identity.layout;
-        assert!(u64::from(spot.get()) < layout.physical_blocks(), "a spot of this layout");
-        let (number, slot) =
-            (spot.get() / layout.region_blocks(), spot.get() % layout.region_blocks());
+        assert!(
+            u64::from(physical_block.get()) < layout.physical_blocks(),
+            "a physical block of this layout"
+        );
+        let (number, slot) = (
+            physical_block.get() / layout.region_blocks(),
+            physical_block.get() % layout.region_blocks(),
+        );
         let slots = u64::from(slot) * slot_bytes(layout) as u64;
         (number, HEADER_BYTES as u64 + slots)
     }
@@ -237,7 +244,7 @@ impl Disk {
                 Err(error) if error.is_exhausted() => return Err(error.into()),
                 Ok(()) if found == self.header(number) => {}
                 Ok(()) | Err(_) => {
-                    let what = format!("{name} does not begin as a file of this tome");
+                    let what = format!("{name} has a header that is not of this tome");
                     return Err(TomesError::Damaged { tome: self.identity.tome, what });
                 }
             }
@@ -278,13 +285,14 @@ impl Disk {
         with_checksum(bytes, HEADER_BYTES)
     }
 
-    fn label(&self, spot: PhysicalBlock, label: Label, signature: &[u8; 8]) -> Vec<u8> {
+    fn label(&self, physical_block: PhysicalBlock, label: Label, signature: &[u8; 8]) -> Vec<u8> {
         let TomeIdentity { set, tome, layout, .. } = &self.identity;
         let mut bytes = Vec::with_capacity(LABEL_BYTES);
         bytes.extend(LABEL_MAGIC);
         bytes.extend(set.to_bytes());
         let Label { region, offset, version } = label;
-        let numbers = [tome.get(), spot.get(), region.get(), offset.get(), version.get(), 0];
+        let numbers =
+            [tome.get(), physical_block.get(), region.get(), offset.get(), version.get(), 0];
         bytes.extend(numbers.map(u32::to_le_bytes).as_flattened());
         bytes.extend(layout.block_bytes().to_le_bytes());
         bytes.extend(signature);
@@ -293,7 +301,12 @@ impl Disk {
 
     /// Returns the label in these bytes, if it belongs to this physical block and a block with this
     /// signature.
-    fn parse(&self, spot: PhysicalBlock, bytes: &[u8], signature: &[u8; 8]) -> Option<Label> {
+    fn parse(
+        &self,
+        physical_block: PhysicalBlock,
+        bytes: &[u8],
+        signature: &[u8; 8],
+    ) -> Option<Label> {
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
             Some(u32::from_le_bytes(bytes))
@@ -303,7 +316,7 @@ impl Disk {
             offset: Offset::new(number(36)?),
             version: Version::new(number(40)?),
         };
-        let expected = self.label(spot, label, signature);
+        let expected = self.label(physical_block, label, signature);
         (expected == bytes).then_some(label)
     }
 }

@@ -42,8 +42,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 pub(crate) use member_slots::data_blocks;
 pub use member_slots::{Checked, MembershipStatus};
-pub(crate) use recovery::{Health, Rejoin, Rejoined};
-pub use status::{Listed, ObjectPage, TomeStatus};
+pub(crate) use recovery::{Health, Rejoin, RejoinOutcome};
+pub use status::{ListedObject, ObjectPage, TomeStatus};
 
 use self::disk_worker::StageEnd;
 use self::event_loop::Loop;
@@ -59,7 +59,7 @@ use crate::watch::EventPublisher;
 use crate::{Result, TomesError};
 
 /// Why a retired tome is given up.
-pub(crate) const RETIRED: &str = "it is taken out: its seats go to others";
+pub(crate) const RETIRED: &str = "it is retired: its member slots move to other tomes";
 
 /// A member's holdings at some offsets, in their order.
 pub type Holdings = (Member, Vec<Held>);
@@ -98,7 +98,7 @@ pub enum TomeRequest {
         name: String,
         bytes: Vec<u8>,
         avoided: BTreeSet<TomeId>,
-        held: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         done: Done<Option<ObjectLocation>>,
     },
     /// Answered with its bytes. `is_own` marks a read-back by the writer.
@@ -169,7 +169,7 @@ pub(crate) enum DriverMessage {
     /// A disk stage has ended, except for a remaining wait.
     Stage(StageEnd),
     /// The manual clock was advanced: sent once until it is received.
-    Turned(Arc<AtomicBool>),
+    ClockAdvanced(Arc<AtomicBool>),
     /// It is retired from its set for good.
     Retired,
     Stop,
@@ -220,24 +220,24 @@ pub(crate) fn listen(clock: &Clock, inbox: SyncSender<DriverMessage>) {
             return;
         }
         // A full inbox is as good: the thread checks its clock after each message.
-        if inbox.try_send(DriverMessage::Turned(Arc::clone(&waits))).is_err() {
+        if inbox.try_send(DriverMessage::ClockAdvanced(Arc::clone(&waits))).is_err() {
             waits.store(false, Ordering::Release);
         }
     });
 }
 
 impl Driver {
-    /// Starts the thread. Its disk is not touched before it is needed. `known` receives the inbox,
-    /// to which the network delivers messages.
+    /// Starts the thread. Its disk is not touched before it is needed. `register` receives the
+    /// inbox, to which the network delivers messages.
     ///
     /// # Errors
     /// When no thread can be started, or the core rejects the stored state.
     pub(crate) fn start(
         parts: Parts,
-        known: impl FnOnce(SyncSender<DriverMessage>),
+        register: impl FnOnce(SyncSender<DriverMessage>),
     ) -> Result<Self> {
         let (inbox, messages) = sync_channel(INBOX_MAX);
-        known(inbox.clone());
+        register(inbox.clone());
         listen(&parts.clock, inbox.clone());
         let tome = parts.identity.tome;
         let health = watch::Sender::new(Health::Healthy);
@@ -260,23 +260,23 @@ impl Driver {
     }
 
     /// Returns when it is given up, not just probed.
-    pub(crate) async fn given_up(&self) {
+    pub(crate) async fn wait_until_given_up(&self) {
         // The sender is held here, so the channel is open.
         let _ = self.health.subscribe().wait_for(|health| *health == Health::GivenUp).await;
     }
 
     /// Returns when its disk is not being probed: it works, or it is given up.
-    pub(crate) async fn probed(&self) {
+    pub(crate) async fn wait_until_probed(&self) {
         let _ = self.health.subscribe().wait_for(|health| *health != Health::Probing).await;
     }
 
     /// Returns why it no longer answers.
-    pub(crate) fn gone(&self) -> TomesError {
+    pub(crate) fn unavailable_error(&self) -> TomesError {
         match &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
             None => TomesError::Stopped,
             Some(_) => {
                 self.health.send_replace(Health::GivenUp);
-                let why = "its thread ended, and the log says why".to_owned();
+                let why = "its thread ended: see the log".to_owned();
                 TomesError::GivenUp { tome: self.tome, why }
             }
         }
@@ -286,10 +286,10 @@ impl Driver {
     ///
     /// # Errors
     /// [`TomesError::Busy`] when too many wait; then nothing was sent.
-    pub(crate) fn ask(&self, ask: TomeRequest) -> Result<()> {
-        self.inbox.try_send(DriverMessage::TomeRequest(ask)).map_err(|refused| match refused {
+    pub(crate) fn send_request(&self, request: TomeRequest) -> Result<()> {
+        self.inbox.try_send(DriverMessage::TomeRequest(request)).map_err(|refused| match refused {
             TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
-            TrySendError::Disconnected(_) => self.gone(),
+            TrySendError::Disconnected(_) => self.unavailable_error(),
         })
     }
 

@@ -14,11 +14,11 @@ use fulgurite_units::ErrorKind;
 pub enum TomesError {
     #[error("{what}")]
     Invalid { what: String },
-    #[error("there is no set of tomes in {folder:?}, or its making was cut short at its beginning")]
-    Unmade { folder: PathBuf },
-    #[error("the disk of tome {tome} is not used: it is {what}")]
+    #[error("there is no set of tomes in {folder:?}, or its creation was interrupted")]
+    NotCreated { folder: PathBuf },
+    #[error("the disk of tome {tome} cannot be used: {what}")]
     WrongDisk { tome: TomeId, what: String },
-    #[error("the metadata store \"{path}\" is not used: it is {what}")]
+    #[error("the metadata store \"{path}\" cannot be used: {what}")]
     WrongStore { path: PathBuf, what: String },
     #[error("the metadata store of tome {tome} is damaged: {what}")]
     TomeMetadata { tome: TomeId, what: String },
@@ -28,15 +28,15 @@ pub enum TomesError {
     InUse { path: PathBuf },
     #[error("tome {tome} is given up: {why}")]
     GivenUp { tome: TomeId, why: String },
-    #[error("the disk of tome {tome} turns still under token {token}")]
-    Turns { tome: TomeId, token: u32 },
-    #[error("tome {tome} has more to do than it takes: try again later")]
+    #[error("the disk of tome {tome} still spins under token {token}")]
+    StillSpinning { tome: TomeId, token: u32 },
+    #[error("tome {tome} is busy: try again later")]
     Busy { tome: TomeId },
     /// The request was not sent.
-    #[error("tome {tome} is not asked: {why}")]
+    #[error("the request was not sent to tome {tome}: {why}")]
     Away { tome: TomeId, why: String },
     /// It may have carried out the request, or still do so.
-    #[error("tome {tome} was asked and gave no answer: {why}")]
+    #[error("tome {tome} did not answer the request: {why}")]
     Unanswered { tome: TomeId, why: String },
     #[error("tome {tome}: {what}")]
     Remote { tome: TomeId, kind: ErrorKind, what: String },
@@ -60,13 +60,13 @@ impl TomesError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid { .. } | Self::Unmade { .. } => ErrorKind::Invalid,
+            Self::Invalid { .. } | Self::NotCreated { .. } => ErrorKind::Invalid,
             Self::WrongDisk { .. } | Self::WrongStore { .. } | Self::InUse { .. } => {
                 ErrorKind::Conflict
             }
             Self::TomeMetadata { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
             Self::GivenUp { .. }
-            | Self::Turns { .. }
+            | Self::StillSpinning { .. }
             | Self::Busy { .. }
             | Self::Away { .. }
             | Self::Unanswered { .. }

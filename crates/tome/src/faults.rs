@@ -44,7 +44,7 @@ impl FaultInjector {
     /// Removes all faults of a tome.
     pub fn mend(&self, tome: TomeId) {
         let mut faults = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        faults.retain(|(of, _)| *of != tome);
+        faults.retain(|(faulty, _)| *faulty != tome);
     }
 
     /// Returns whether a tome has a fault.
@@ -65,8 +65,8 @@ impl FaultInjector {
             InjectedFault::Write | InjectedFault::Room => "write",
             InjectedFault::Sync => "sync",
             InjectedFault::Commit => "commit to",
-            InjectedFault::Send => "tell",
-            InjectedFault::Token | InjectedFault::Piece => "write down something of",
+            InjectedFault::Send => "send a message of",
+            InjectedFault::Token | InjectedFault::Piece => "record the state of",
         };
         let source = io::Error::other("injected");
         if fault == InjectedFault::Commit {

@@ -1,7 +1,7 @@
 //! The handshake between a set and a tome in another process.
 //!
-//! Each time that the tome answers again, the set introduces itself ([`SetHandshake`]) and the tome
-//! reports what it has, so whatever happened on either side is known. Not here: the transport.
+//! Each time that the tome answers again, the set sends a [`SetHandshake`] and the tome reports
+//! what it has. So both sides know what happened on the other one. Not here: the transport.
 
 use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::{Layout, TomeId};

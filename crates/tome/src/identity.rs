@@ -46,16 +46,17 @@ impl TomeIdentity {
     }
 
     /// Describes how another identity differs; `None` when they are equal.
-    pub(crate) fn differs(&self, found: &Self) -> Option<String> {
+    pub(crate) fn describe_difference(&self, found: &Self) -> Option<String> {
         if found.set != self.set {
-            return Some(format!("of set {}, and set {} belongs here", found.set, self.set));
+            return Some(format!("it belongs to set {}, not to set {}", found.set, self.set));
         }
         if found.tome != self.tome {
-            return Some(format!("of tome {}, and tome {} belongs here", found.tome, self.tome));
+            return Some(format!("it belongs to tome {}, not to tome {}", found.tome, self.tome));
         }
         let layouts = (found.layout.parts(), self.layout.parts());
-        (layouts.0 != layouts.1)
-            .then(|| format!("divided as {:?}, and {:?} is what its set has", layouts.0, layouts.1))
+        (layouts.0 != layouts.1).then(|| {
+            format!("its layout is {:?}, and that of its set is {:?}", layouts.0, layouts.1)
+        })
     }
 }
 
@@ -81,9 +82,9 @@ pub(crate) fn check(lease: &Lease, expected: &TomeIdentity) -> Result<()> {
     let tome = expected.tome;
     let wrong = |what| Err(TomesError::WrongDisk { tome, what });
     match read(lease)? {
-        Some(found) => expected.differs(&found).map_or(Ok(()), wrong),
-        None if lease.exists("")? => wrong("a disk that says nothing of itself".to_owned()),
-        None => wrong("not there".to_owned()),
+        Some(found) => expected.describe_difference(&found).map_or(Ok(()), wrong),
+        None if lease.exists("")? => wrong("it has no identity file".to_owned()),
+        None => wrong("it is missing".to_owned()),
     }
 }
 
@@ -96,11 +97,11 @@ pub fn make(lease: &Lease, identity: &TomeIdentity, fail: &FailPoints) -> Result
     lease.prepare()?;
     match read(lease)? {
         Some(found) => {
-            if let Some(what) = identity.differs(&found) {
+            if let Some(what) = identity.describe_difference(&found) {
                 return Err(TomesError::WrongDisk { tome, what });
             }
         }
-        None => reject_foreign_blocks(lease, tome)?,
+        None => reject_unidentified_blocks(lease, tome)?,
     }
     for name in [TOME_FILE, TOME_FILE_COPY] {
         if !matches!(read_copy(lease, name)?, Found::Whole(_)) {
@@ -112,11 +113,11 @@ pub fn make(lease: &Lease, identity: &TomeIdentity, fail: &FailPoints) -> Result
     Ok(())
 }
 
-fn reject_foreign_blocks(lease: &Lease, tome: TomeId) -> Result<()> {
+fn reject_unidentified_blocks(lease: &Lease, tome: TomeId) -> Result<()> {
     for entry in lease.list("")? {
         let name = entry?.name.to_string_lossy().into_owned();
         if name.starts_with(BLOCKS_PREFIX) {
-            let what = format!("a disk with \"{name}\" that does not say whose it is");
+            let what = format!("it has \"{name}\" but no identity file");
             return Err(TomesError::WrongDisk { tome, what });
         }
     }
@@ -139,7 +140,7 @@ fn read_copy(lease: &Lease, name: &str) -> Result<Found> {
     let damaged = |what: String| Ok(Found::Damaged(format!("{name}: {what}")));
     let length = file.bytes()?.get();
     if length > IDENTITY_BYTES_MAX {
-        return damaged(format!("{length} bytes are too many"));
+        return damaged(format!("its size of {length} bytes is over the limit"));
     }
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
     match file.read_exact_at(&mut bytes, 0) {
@@ -158,7 +159,7 @@ fn read_copy(lease: &Lease, name: &str) -> Result<Found> {
 /// Writes one copy, in place of a damaged one.
 fn write_copy(lease: &Lease, identity: &TomeIdentity, name: &str) -> Result<()> {
     let text = serde_json::to_vec_pretty(identity).map_err(|error| TomesError::Invalid {
-        what: format!("an identity does not encode: {error}"),
+        what: format!("cannot encode an identity: {error}"),
     })?;
     let new = format!("{name}.new");
     lease.remove(&new)?;

@@ -64,7 +64,7 @@ impl Row for PhysicalBlockRow {
 /// A block that was found on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) spot: PhysicalBlock,
+    pub(crate) physical_block: PhysicalBlock,
     pub(crate) label: Label,
     pub(crate) signature: Signature,
 }
@@ -83,19 +83,19 @@ impl Inventory {
     /// [`TomesError::WrongStore`] when it belongs to another tome, and when it cannot be written.
     pub(crate) fn begin(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
         let TomeIdentity { set, tome, layout, .. } = identity.clone();
-        let wanted = InventoryRow { set, tome, layout, next: 0 };
-        let store = match FjallStore::open(&place(folder), &[INVENTORY, PHYSICAL_BLOCKS], &config())
-        {
-            Err(CatalogError::Locked { path }) => return Err(TomesError::InUse { path }),
-            opened => opened?,
-        };
+        let new_row = InventoryRow { set, tome, layout, next: 0 };
+        let store =
+            match FjallStore::open(&store_path(folder), &[INVENTORY, PHYSICAL_BLOCKS], &config()) {
+                Err(CatalogError::Locked { path }) => return Err(TomesError::InUse { path }),
+                opened => opened?,
+            };
         let row = match row::get::<InventoryRow>(&store, INVENTORY, INVENTORY_KEY)? {
-            Some(row) if (InventoryRow { next: 0, ..row }) == wanted => row,
+            Some(row) if (InventoryRow { next: 0, ..row }) == new_row => row,
             Some(row) => {
-                let what = format!("a survey of tome {} of set {}", row.tome, row.set);
-                return Err(TomesError::WrongStore { path: place(folder), what });
+                let what = format!("it is an inventory of tome {} of set {}", row.tome, row.set);
+                return Err(TomesError::WrongStore { path: store_path(folder), what });
             }
-            None => wanted,
+            None => new_row,
         };
         Ok(Self { store, row })
     }
@@ -105,7 +105,7 @@ impl Inventory {
     /// # Errors
     /// Those of [`Self::begin`].
     pub(crate) fn open(folder: &Path, identity: &TomeIdentity) -> Result<Option<Self>> {
-        if !place(folder).is_dir() {
+        if !store_path(folder).is_dir() {
             return Ok(None);
         }
         Self::begin(folder, identity).map(Some)
@@ -113,7 +113,7 @@ impl Inventory {
 
     /// Whether there is an inventory.
     pub(crate) fn is_begun(folder: &Path) -> bool {
-        place(folder).is_dir()
+        store_path(folder).is_dir()
     }
 
     /// Discards the inventory of a tome.
@@ -121,9 +121,9 @@ impl Inventory {
     /// # Errors
     /// When it cannot be removed.
     pub(crate) fn remove(folder: &Path) -> Result<()> {
-        match std::fs::remove_dir_all(place(folder)) {
+        match std::fs::remove_dir_all(store_path(folder)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(TomesError::io("remove", &place(folder))(error))
+                Err(TomesError::io("remove", &store_path(folder))(error))
             }
             _ => Ok(()),
         }
@@ -146,10 +146,10 @@ impl Inventory {
     pub(crate) fn record(&mut self, found: &[Found], next: u64) -> Result<()> {
         let row = InventoryRow { next, ..self.row };
         let mut batch = Batch::new();
-        for Found { spot, label, signature } in found {
+        for Found { physical_block, label, signature } in found {
             let Label { region, offset, version } = *label;
             let row = PhysicalBlockRow { region, offset, version, signature: signature.0 };
-            batch.put(PHYSICAL_BLOCKS, physical_block_key(*spot), row::encode(&row)?)?;
+            batch.put(PHYSICAL_BLOCKS, physical_block_key(*physical_block), row::encode(&row)?)?;
         }
         batch.put(INVENTORY, INVENTORY_KEY, row::encode(&row)?)?;
         self.store.apply(batch)?;
@@ -161,7 +161,7 @@ impl Inventory {
     ///
     /// # Errors
     /// When rows are damaged.
-    pub(crate) fn each(&self, mut of: impl FnMut(Found)) -> Result<()> {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Found)) -> Result<()> {
         let mut range = KeyRange::all();
         loop {
             let rows =
@@ -169,18 +169,18 @@ impl Inventory {
             let Some((last, _)) = rows.last() else { return Ok(()) };
             range = KeyRange::all().after(last);
             for (key, PhysicalBlockRow { region, offset, version, signature }) in rows {
-                let spot = PhysicalBlock::new(KeyReader::new(&key).u32()?);
+                let physical_block = PhysicalBlock::new(KeyReader::new(&key).u32()?);
                 let label = Label { region, offset, version };
-                of(Found { spot, label, signature: Signature(signature) });
+                visit(Found { physical_block, label, signature: Signature(signature) });
             }
         }
     }
 }
 
-fn place(folder: &Path) -> PathBuf {
+fn store_path(folder: &Path) -> PathBuf {
     folder.join(STORE)
 }
 
-fn physical_block_key(spot: PhysicalBlock) -> Vec<u8> {
-    KeyWriter::new().u32(spot.get()).finish()
+fn physical_block_key(physical_block: PhysicalBlock) -> Vec<u8> {
+    KeyWriter::new().u32(physical_block.get()).finish()
 }

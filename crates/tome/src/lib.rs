@@ -48,7 +48,8 @@ mod watch;
 
 pub use disk::{Disk, Label};
 pub use driver::{
-    Checked, Done, Holdings, Listed, MembershipStatus, ObjectPage, Reply, TomeRequest, TomeStatus,
+    Checked, Done, Holdings, ListedObject, MembershipStatus, ObjectPage, Reply, TomeRequest,
+    TomeStatus,
 };
 pub use error::{Result, TomesError};
 pub use faults::{FaultInjector, InjectedFault};

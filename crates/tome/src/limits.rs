@@ -81,15 +81,17 @@ pub const UNCONFIRMED_MAX: usize = 8;
 /// Spin-up attempts before a tome is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 5;
 
-const _: () = assert!(BLOCK_BYTES_MAX.get() * 2 <= VALUE_BYTES_MAX as u64, "a delta is a row");
+const _: () = assert!(BLOCK_BYTES_MAX.get() * 2 <= VALUE_BYTES_MAX as u64, "a delta fits in a row");
 const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"
 );
-const _: () = assert!(REOPEN_BACKOFF.as_nanos() < REOPEN_BACKOFF_MAX.as_nanos(), "rests grow");
 const _: () =
-    assert!(REOPEN_BACKOFF_MAX.as_nanos() < PROBE_BACKOFF_MAX.as_nanos(), "a wake costs more");
-const _: () = assert!(UNCONFIRMED_MAX < 16, "all of their sets are tried");
-const _: () = assert!(MESSAGES_PER_COMMIT_MAX <= INBOX_MAX, "no more than wait");
-const _: () = assert!(INBOX_MAX * 4 <= TOKEN_MANAGER_INBOX_MAX, "many tomes may ask at once");
+    assert!(REOPEN_BACKOFF.as_nanos() < REOPEN_BACKOFF_MAX.as_nanos(), "the backoff grows");
+const _: () =
+    assert!(REOPEN_BACKOFF_MAX.as_nanos() < PROBE_BACKOFF_MAX.as_nanos(), "a spin-up costs more");
+const _: () = assert!(UNCONFIRMED_MAX < 16, "every combination is tried");
+const _: () = assert!(MESSAGES_PER_COMMIT_MAX <= INBOX_MAX, "no more than fit in the inbox");
+const _: () =
+    assert!(INBOX_MAX * 4 <= TOKEN_MANAGER_INBOX_MAX, "many tomes may request tokens at once");
 const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

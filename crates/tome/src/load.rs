@@ -38,7 +38,7 @@ pub(crate) fn metadata(
     tome: TomeId,
     layout: Layout,
 ) -> Result<TomeMetadata> {
-    let loaded = loaded(view, read, tome, layout);
+    let loaded = load(view, read, tome, layout);
     // The core rejects only rows that it did not write.
     if let Err(TomesError::Tome(error)) = loaded {
         return Err(damaged(tome, error.to_string()));
@@ -46,7 +46,7 @@ pub(crate) fn metadata(
     loaded
 }
 
-fn loaded(
+fn load(
     view: &dyn ReadView,
     read: &ReadSlot<'_>,
     tome: TomeId,
@@ -85,7 +85,10 @@ fn loaded(
         // Bytes of an applied delta may be missing after a metadata store was rebuilt.
         let is_whole = bytes.len() as u64 == layout.block_bytes() || is_folded && bytes.is_empty();
         if !is_whole || key.u32()? != version.get() {
-            return Err(damaged(tome, format!("a delta of region {region} is not one")));
+            return Err(damaged(
+                tome,
+                format!("a delta of region {region} has a wrong length or key"),
+            ));
         }
         metadata.apply(&Row::Stored { region, member, change, bytes })?;
         if is_folded {
@@ -96,8 +99,8 @@ fn loaded(
     each(view, PENDING, |key, PendingRow(pending)| {
         let (region, version) = (RegionIndex::new(key.u32()?), Version::new(key.u32()?));
         check_below(tome, "offset", pending.offset.get(), layout.region_blocks())?;
-        for spot in pending.old.into_iter().chain([pending.new]) {
-            check_physical_block(tome, spot, &layout)?;
+        for physical_block in pending.old.into_iter().chain([pending.new]) {
+            check_physical_block(tome, physical_block, &layout)?;
         }
         Ok(metadata.apply(&Row::Pending { region, version, pending })?)
     })?;
@@ -108,7 +111,7 @@ fn loaded(
     if let Some(ScrubRow(scrubbed)) = row::get(view, SCRUB, SCRUB_KEY)? {
         metadata.apply(&Row::Scrubbed(scrubbed))?;
     }
-    compare(&metadata)?;
+    check_consistency(&metadata)?;
     Ok(metadata)
 }
 
@@ -132,7 +135,7 @@ fn delta(tome: TomeId, bytes: Vec<u8>, change: &Change) -> Result<Vec<u8>> {
     if signature(&bytes) == change.signature {
         return Ok(bytes);
     }
-    Err(damaged(tome, format!("the bytes of change {} are others", change.version)))
+    Err(damaged(tome, format!("the bytes of change {} do not match its signature", change.version)))
 }
 
 /// Returns the slots that rows of deltas refer to, each once.
@@ -164,16 +167,16 @@ pub(crate) fn damaged(tome: TomeId, what: String) -> TomesError {
 fn each<T: row::Row>(
     view: &dyn ReadView,
     space: Space,
-    mut take: impl FnMut(&mut KeyReader<'_>, T) -> Result<()>,
+    mut visit: impl FnMut(&mut KeyReader<'_>, T) -> Result<()>,
 ) -> Result<()> {
-    let mut taken = Ok(());
+    let mut result = Ok(());
     view.scan(space, &KeyRange::all(), Direction::Ascending, &mut |key, value| {
         let mut key = KeyReader::new(key);
         let row = row::decode(space, value).map_err(TomesError::from);
-        taken = row.and_then(|row| take(&mut key, row)).and_then(|()| Ok(key.finish()?));
-        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        result = row.and_then(|row| visit(&mut key, row)).and_then(|()| Ok(key.finish()?));
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    taken
+    result
 }
 
 fn check_below(tome: TomeId, what: &str, number: u32, count: u32) -> Result<()> {
@@ -183,11 +186,18 @@ fn check_below(tome: TomeId, what: &str, number: u32, count: u32) -> Result<()> 
     Err(damaged(tome, format!("{what} {number} is not below {count}")))
 }
 
-fn check_physical_block(tome: TomeId, spot: PhysicalBlock, layout: &Layout) -> Result<()> {
-    if u64::from(spot.get()) < layout.physical_blocks() {
+fn check_physical_block(
+    tome: TomeId,
+    physical_block: PhysicalBlock,
+    layout: &Layout,
+) -> Result<()> {
+    if u64::from(physical_block.get()) < layout.physical_blocks() {
         return Ok(());
     }
-    Err(damaged(tome, format!("spot {spot} is not below {}", layout.physical_blocks())))
+    Err(damaged(
+        tome,
+        format!("physical block {physical_block} is not below {}", layout.physical_blocks()),
+    ))
 }
 
 /// Checks that a region has parity, and that the member has data.
@@ -200,13 +210,13 @@ fn check_data_member(metadata: &TomeMetadata, index: RegionIndex, member: Member
     if region.is_some_and(fits) {
         return Ok(());
     }
-    let what = format!("region {index} has nothing of member {member} of its group");
+    let what = format!("region {index} cannot have deltas of member {member} of its group");
     Err(damaged(metadata.id(), what))
 }
 
 /// Checks the rows against each other: no two blocks share a physical block, and none belongs to
 /// two objects.
-fn compare(metadata: &TomeMetadata) -> Result<()> {
+fn check_consistency(metadata: &TomeMetadata) -> Result<()> {
     let layout = metadata.layout();
     let mut physical_blocks =
         vec![false; usize::try_from(layout.physical_blocks()).unwrap_or(usize::MAX)];
@@ -214,9 +224,11 @@ fn compare(metadata: &TomeMetadata) -> Result<()> {
         let pending = region.pending().into_iter().flat_map(PendingList::iter);
         let kept = pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
         let own: BTreeSet<PhysicalBlock> = region.physical_blocks().chain(kept).collect();
-        for spot in own {
-            if std::mem::replace(&mut physical_blocks[spot.get() as usize], true) {
-                let what = format!("spot {spot} of region {index} is another region's as well");
+        for physical_block in own {
+            if std::mem::replace(&mut physical_blocks[physical_block.get() as usize], true) {
+                let what = format!(
+                    "physical block {physical_block} of region {index} belongs to another one too"
+                );
                 return Err(damaged(metadata.id(), what));
             }
         }
@@ -227,7 +239,8 @@ fn compare(metadata: &TomeMetadata) -> Result<()> {
         for at in &object.blocks {
             let is_there = at.1.get() < layout.region_blocks() && metadata.region(at.0).is_some();
             if !is_there || !used.insert(*at) {
-                let what = format!("block {} of region {} is not object {name:?}'s", at.1, at.0);
+                let what =
+                    format!("block {} of region {} cannot belong to object {name:?}", at.1, at.0);
                 return Err(damaged(metadata.id(), what));
             }
         }
@@ -240,5 +253,5 @@ fn check_distinct(tome: TomeId, index: RegionIndex, region: &Region) -> Result<(
     if own.len() == region.physical_blocks().count() {
         return Ok(());
     }
-    Err(damaged(tome, format!("two blocks of region {index} lie in one spot")))
+    Err(damaged(tome, format!("two blocks of region {index} share a physical block")))
 }

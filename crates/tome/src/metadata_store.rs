@@ -70,7 +70,7 @@ impl MetadataStore {
     /// [`TomesError::InUse`] when another process has it, [`TomesError::WrongStore`] when it
     /// belongs to another tome, set or layout; then nothing of it is changed.
     pub fn init(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
-        make_folder(folder).map_err(TomesError::io("make", folder))?;
+        make_folder(folder).map_err(TomesError::io("create", folder))?;
         Self::start(folder, identity, true)
     }
 
@@ -112,8 +112,8 @@ impl MetadataStore {
                 return if may_make { Ok(()) } else { Err(missing_store(folder)) };
             };
             is_made = true;
-            let other = identity.differs(&TomeIdentity::new(set, tome, layout));
-            other.map_or(Ok(()), |what| Err(wrong_store(folder, format!("one {what}"))))
+            let other = identity.describe_difference(&TomeIdentity::new(set, tome, layout));
+            other.map_or(Ok(()), |what| Err(wrong_store(folder, what)))
         })?;
         if !is_made {
             let mut batch = Batch::new();
@@ -136,14 +136,14 @@ impl MetadataStore {
         }
         let row = row::get::<TomeRow>(&self.store, TOME, TOME_KEY)?;
         let TomeRow { set, tome, layout } = row.ok_or_else(|| missing_store(&self.folder))?;
-        if let Some(what) = identity.differs(&TomeIdentity::new(set, tome, layout)) {
-            return Err(wrong_store(&self.folder, format!("one {what}")));
+        if let Some(what) = identity.describe_difference(&TomeIdentity::new(set, tome, layout)) {
+            return Err(wrong_store(&self.folder, what));
         }
         // After a failed sync the same descriptor is not written through again.
         let slots = open_slots(&self.folder, &self.store, self.tome, &identity.layout)?;
         *self.slots() = slots;
         self.slots().probe()?;
-        self.note_start(self.start_number()?)
+        self.record_start(self.start_number()?)
     }
 
     /// Loads the tome's state.
@@ -162,7 +162,7 @@ impl MetadataStore {
     }
 
     /// Records the number of a start.
-    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+    pub(crate) fn record_start(&self, number: StartRow) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(TOME, START_KEY, row::encode(&number)?)?;
         Ok(self.store.apply(batch)?)
@@ -176,9 +176,9 @@ impl MetadataStore {
         let mut slots = self.slots();
         let mut changes = Changes::new(self, &mut slots);
         for row in rows {
-            changes.take(row)?;
+            changes.add(row)?;
         }
-        let (batch, left) = changes.into_batch()?;
+        let (batch, freed) = changes.into_batch()?;
         if slots.is_unsynced() {
             fail.pass("tomes-deltas-written");
             slots.sync()?;
@@ -188,7 +188,7 @@ impl MetadataStore {
         self.store.apply(batch)?;
         fail.pass("tomes-committed");
         // Not earlier: until then durable rows refer to them.
-        slots.give_back(left);
+        slots.give_back(freed);
         Ok(())
     }
 
@@ -199,8 +199,8 @@ impl MetadataStore {
 
 /// Opens the file with the bytes of deltas that rows refer to.
 fn open_slots(folder: &Path, view: &FjallStore, tome: TomeId, layout: &Layout) -> Result<Slots> {
-    let named = load::slots(view, tome)?;
-    let slots = Slots::open(folder, layout.block_bytes(), &named)?;
+    let used = load::slots(view, tome)?;
+    let slots = Slots::open(folder, layout.block_bytes(), &used)?;
     slots.map_err(|what| load::damaged(tome, what))
 }
 
@@ -231,7 +231,7 @@ pub(crate) const fn config() -> FjallConfig {
 pub(crate) fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     if !folder.is_dir() {
-        return Err(wrong_store(folder, "none of a tome: nothing is there".to_owned()));
+        return Err(wrong_store(folder, "it is missing: there is no such folder".to_owned()));
     }
     let mut options = File::options();
     let file = options.create(true).truncate(false).write(true).open(&path);
@@ -244,7 +244,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File> {
 }
 
 fn missing_store(folder: &Path) -> TomesError {
-    wrong_store(folder, "none of a tome".to_owned())
+    wrong_store(folder, "it is missing or incomplete".to_owned())
 }
 
 fn wrong_store(folder: &Path, what: String) -> TomesError {
@@ -264,12 +264,12 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn new(of: &'a MetadataStore, slots: &'a mut Slots) -> Self {
+    fn new(store: &'a MetadataStore, slots: &'a mut Slots) -> Self {
         let (taken, rows, pending) = Default::default();
-        Self { tome: of.tome, store: &of.store, slots, taken, rows, pending }
+        Self { tome: store.tome, store: &store.store, slots, taken, rows, pending }
     }
 
-    fn take(&mut self, row: &Row) -> Result<()> {
+    fn add(&mut self, row: &Row) -> Result<()> {
         match row {
             Row::Seat { region, group } => {
                 let key = region_key(*region).finish();
@@ -284,7 +284,7 @@ impl<'a> Changes<'a> {
             Row::Pending { region, version, pending } => {
                 self.pending(*region)?.push(*version, *pending)?;
             }
-            Row::Sent { region, version } => self.pending(*region)?.sent(*version),
+            Row::Sent { region, version } => self.pending(*region)?.mark_sent(*version),
             Row::Confirmed { region, version, parity } => {
                 self.pending(*region)?.confirm(*version, *parity);
             }
@@ -354,15 +354,17 @@ impl<'a> Changes<'a> {
             self.pending.insert(region, (list.clone(), list));
         }
         let found = self.pending.get_mut(&region).map(|(_, list)| list);
-        found.ok_or_else(|| load::damaged(self.tome, format!("no changes of region {region}")))
+        found.ok_or_else(|| {
+            load::damaged(self.tome, format!("no pending changes of region {region}"))
+        })
     }
 
     fn remove_deltas(&mut self, range: &KeyRange) -> Result<()> {
-        let kept = self.store.range(DELTAS, range, Direction::Ascending, LOAD_PAGE_MAX)?;
+        let stored = self.store.range(DELTAS, range, Direction::Ascending, LOAD_PAGE_MAX)?;
         let staged =
             self.rows.keys().filter(|(space, key)| *space == DELTAS && range.contains(key));
         let staged: Vec<Vec<u8>> = staged.map(|(_, key)| key.clone()).collect();
-        for key in kept.into_iter().map(|(key, _)| key).chain(staged) {
+        for key in stored.into_iter().map(|(key, _)| key).chain(staged) {
             self.rows.insert((DELTAS, key), None);
         }
         Ok(())
@@ -383,8 +385,8 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns slots that the commit leaves unreferenced, including those written in vain.
-    fn left(&self) -> Result<BTreeSet<Slot>> {
-        let mut left = self.taken.clone();
+    fn freed_slots(&self) -> Result<BTreeSet<Slot>> {
+        let mut freed = self.taken.clone();
         for ((space, key), value) in self.rows.range((DELTAS, Vec::new())..) {
             if *space != DELTAS {
                 break;
@@ -393,17 +395,17 @@ impl<'a> Changes<'a> {
                 Ok::<_, CatalogError>(row::decode::<DeltaRow>(*space, bytes)?.slot())
             };
             let before = self.store.get(*space, key)?;
-            left.extend(before.as_deref().map(slot).transpose()?.flatten());
+            freed.extend(before.as_deref().map(slot).transpose()?.flatten());
             if let Some(after) = value.as_deref().map(slot).transpose()?.flatten() {
-                left.remove(&after);
+                freed.remove(&after);
             }
         }
-        Ok(left)
+        Ok(freed)
     }
 
     /// Returns the batch, and the slots that are free once it is committed.
     fn into_batch(self) -> Result<(Batch, BTreeSet<Slot>)> {
-        let left = self.left()?;
+        let freed = self.freed_slots()?;
         let mut batch = Batch::new();
         for (region, (before, after)) in self.pending {
             for (version, _) in before.iter().filter(|(version, _)| after.get(*version).is_none()) {
@@ -422,6 +424,6 @@ impl<'a> Changes<'a> {
                 None => batch.delete(space, key)?,
             }
         }
-        Ok((batch, left))
+        Ok((batch, freed))
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! index      which objects there are, and their pieces   pieces    where bytes of an object are
-//! header     what an object's last piece says of it      store     puts, removals, a loss
+//! header     contents of the last piece of an object     store     puts, removals, a loss
 //! upload     an object in parts                          as_object_store  the trait over these
 //! snapshot   its state for reports                       operator  operator requests
 //! inventory  of a disk that lost its metadata            watch     events for a subscriber

@@ -69,7 +69,7 @@ impl Row for PieceRow {
 
 impl ObjectLocation {
     /// Returns an object with its signatures in its tome.
-    pub(crate) fn of(metadata: &TomeMetadata, object: &Object) -> Self {
+    pub(crate) fn new(metadata: &TomeMetadata, object: &Object) -> Self {
         let signature = |(region, offset): &_| {
             let region = metadata.region(*region);
             region.map_or(Signature::ZERO, |region| region.tree().block(*offset)).0
@@ -80,7 +80,7 @@ impl ObjectLocation {
 
     /// Whether all of its blocks in a tome match.
     pub(crate) fn is_whole(&self, metadata: &TomeMetadata) -> bool {
-        *self == Self::of(metadata, &self.object)
+        *self == Self::new(metadata, &self.object)
     }
 }
 
@@ -119,15 +119,19 @@ impl OpenedPieces {
     }
 
     /// Records the number of a start.
-    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+    pub(crate) fn record_start(&self, number: StartRow) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(STARTS, START_KEY, row::encode(&number)?)?;
         Ok(self.0.apply(batch)?)
     }
 
     /// Calls back with each object of a tome.
-    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, ObjectLocation)) -> Result<()> {
-        each(&self.0, tome, of)
+    pub(crate) fn for_each(
+        &self,
+        tome: TomeId,
+        visit: impl FnMut(String, ObjectLocation),
+    ) -> Result<()> {
+        for_each(&self.0, tome, visit)
     }
 
     /// Updates the rows of a tome to its own state; returns how many differed.
@@ -135,7 +139,7 @@ impl OpenedPieces {
         let tome = metadata.id();
         let objects = metadata.objects();
         let reported = objects
-            .map(|(name, object)| (name.to_owned(), ObjectLocation::of(metadata, object)))
+            .map(|(name, object)| (name.to_owned(), ObjectLocation::new(metadata, object)))
             .collect();
         let changes = diff_rows(&self.0, tome, reported)?.into_iter();
         let changes: Vec<_> = changes.map(|(name, placed)| (tome, name, placed)).collect();
@@ -148,9 +152,9 @@ impl OpenedPieces {
         &self,
         changes: &[(TomeId, String, Option<ObjectLocation>)],
     ) -> Result<()> {
-        for some in changes.chunks(LOAD_PAGE_MAX) {
+        for chunk in changes.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
-            for (tome, name, placed) in some {
+            for (tome, name, placed) in chunk {
                 let key = piece_key(*tome, name);
                 match placed {
                     Some(placed) => {
@@ -170,10 +174,10 @@ impl OpenedPieces {
     }
 
     /// Deletes tombstones of a tome after their objects were removed.
-    pub(crate) fn removed(&self, tome: TomeId, names: &[String]) -> Result<()> {
-        for some in names.chunks(LOAD_PAGE_MAX) {
+    pub(crate) fn delete_tombstones(&self, tome: TomeId, names: &[String]) -> Result<()> {
+        for chunk in names.chunks(LOAD_PAGE_MAX) {
             let mut batch = Batch::new();
-            some.iter().try_for_each(|name| batch.delete(REMOVALS, piece_key(tome, name)))?;
+            chunk.iter().try_for_each(|name| batch.delete(REMOVALS, piece_key(tome, name)))?;
             self.0.apply(batch)?;
         }
         Ok(())
@@ -196,8 +200,8 @@ fn diff_rows(
     mut reported: BTreeMap<String, ObjectLocation>,
 ) -> Result<Vec<(String, Option<ObjectLocation>)>> {
     let mut changes: Vec<(String, Option<ObjectLocation>)> = Vec::new();
-    each(store, tome, |name, kept| match reported.remove(&name) {
-        Some(placed) if placed == kept => {}
+    for_each(store, tome, |name, stored| match reported.remove(&name) {
+        Some(placed) if placed == stored => {}
         other => changes.push((name, other)),
     })?;
     changes.extend(reported.into_iter().map(|(name, placed)| (name, Some(placed))));
@@ -218,10 +222,10 @@ fn removals(store: &FjallStore, tome: TomeId) -> Result<Vec<String>> {
     }
 }
 
-fn each(
+fn for_each(
     store: &FjallStore,
     tome: TomeId,
-    mut of: impl FnMut(String, ObjectLocation),
+    mut visit: impl FnMut(String, ObjectLocation),
 ) -> Result<()> {
     let all = KeyRange::prefix(&tome_key(tome));
     let mut range = all.clone();
@@ -230,19 +234,23 @@ fn each(
         let Some((last, _)) = rows.last() else { return Ok(()) };
         range = all.clone().after(last);
         for (key, PieceRow(placed)) in rows {
-            of(name_of(&key)?, placed);
+            visit(name_of(&key)?, placed);
         }
     }
 }
 
 impl PieceStore {
     /// Calls back with each object of a tome.
-    pub(crate) fn each(&self, tome: TomeId, of: impl FnMut(String, ObjectLocation)) -> Result<()> {
-        each(&self.store, tome, of)
+    pub(crate) fn for_each(
+        &self,
+        tome: TomeId,
+        visit: impl FnMut(String, ObjectLocation),
+    ) -> Result<()> {
+        for_each(&self.store, tome, visit)
     }
 
     /// Records the number of a start, or of its end; blocks until done.
-    pub(crate) fn note_start(&self, number: StartRow) -> Result<()> {
+    pub(crate) fn record_start(&self, number: StartRow) -> Result<()> {
         let record = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, STARTS, START_KEY.to_vec(), &number)?)
         };
@@ -296,24 +304,29 @@ impl PieceStore {
     }
 
     /// Replaces the row of an object with a tombstone, for a tome that does not answer.
-    pub(crate) async fn put_off(&self, tome: TomeId, name: &str, asked_ms: u64) -> Result<()> {
+    pub(crate) async fn defer_removal(
+        &self,
+        tome: TomeId,
+        name: &str,
+        asked_ms: u64,
+    ) -> Result<()> {
         let key = piece_key(tome, name);
-        let put_off = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let defer = move |tx: &mut Transaction<'_>| -> Result<()> {
             tx.delete(PIECES, key.clone())?;
             Ok(row::put(tx, REMOVALS, key, &RemovalRow { asked_ms })?)
         };
-        self.committer.commit(put_off).await
+        self.committer.commit(defer).await
     }
 
     /// Deletes a tombstone after the tome removed the object.
-    pub(crate) fn removed(&self, tome: TomeId, name: &str) -> Result<()> {
+    pub(crate) fn delete_tombstone(&self, tome: TomeId, name: &str) -> Result<()> {
         let key = piece_key(tome, name);
-        let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let delete = move |tx: &mut Transaction<'_>| -> Result<()> {
             // A listing that began earlier may have recorded it again.
             tx.delete(PIECES, key.clone())?;
             Ok(tx.delete(REMOVALS, key)?)
         };
-        self.committer.commit_blocking(removed)
+        self.committer.commit_blocking(delete)
     }
 
     /// Stores and deletes rows of objects, some thousands per commit.
@@ -323,9 +336,9 @@ impl PieceStore {
     ) -> Result<()> {
         let mut changes = changes.into_iter().peekable();
         while changes.peek().is_some() {
-            let some: Vec<_> = changes.by_ref().take(LOAD_PAGE_MAX).collect();
+            let chunk: Vec<_> = changes.by_ref().take(LOAD_PAGE_MAX).collect();
             let change = move |tx: &mut Transaction<'_>| -> Result<()> {
-                for (tome, name, placed) in some {
+                for (tome, name, placed) in chunk {
                     let key = piece_key(tome, &name);
                     match placed {
                         Some(placed) => row::put(tx, PIECES, key, &PieceRow(placed))?,
@@ -353,6 +366,7 @@ fn piece_key(tome: TomeId, name: &str) -> Vec<u8> {
 
 fn name_of(key: &[u8]) -> Result<String> {
     let name = key.get(tome_key(TomeId::new(0)).len()..).unwrap_or_default();
-    let damaged = |_| TomesError::Invalid { what: "a name of the pieces is no text".to_owned() };
+    let damaged =
+        |_| TomesError::Invalid { what: "a name in the piece store is not UTF-8".to_owned() };
     String::from_utf8(name.to_vec()).map_err(damaged)
 }

@@ -1,8 +1,8 @@
 //! Queries of a set to a tome in another process, besides those about objects, and the replies.
 //!
 //! ```text
-//! Ask --> TomeQuery ~~~~~~> StandaloneTome::answer --> Ask of its driver
-//!     '-> Requester    <~~~~~~ TomeReply <--------------'
+//! TomeRequest --> TomeQuery ~~~~~~> StandaloneTome::answer --> TomeRequest
+//!     '-> Requester       <~~~~~~ TomeReply <--------------'
 //! ```
 //!
 //! Not here: the transport, and objects, whose bytes are sent separately.
@@ -23,7 +23,7 @@ use crate::{Result, TomesError};
 
 /// A query as it is sent to a tome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as the `Ask` of the same name")]
+#[expect(missing_docs, reason = "as the `TomeRequest` of the same name")]
 pub enum TomeQuery {
     Hold { group: GroupId, offsets: Vec<Offset>, may_spin_up: bool },
     Scrub,
@@ -38,7 +38,7 @@ pub enum TomeQuery {
 
 /// The reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as what the `Ask` is answered with")]
+#[expect(missing_docs, reason = "as the answer to the `TomeRequest`")]
 pub enum TomeReply {
     Held(Member, Vec<Held>),
     Done,
@@ -67,7 +67,8 @@ enum PendingReply {
 impl Requester {
     /// Passes the result to the recipient.
     pub fn send(self, result: Result<TomeReply>) {
-        let other = || TomesError::Invalid { what: "another answer than was asked for".to_owned() };
+        let other =
+            || TomesError::Invalid { what: "the answer does not match the request".to_owned() };
         // The requester may be gone.
         match (self.0, result) {
             (PendingReply::Held(reply), Ok(TomeReply::Held(member, held))) => {
@@ -81,8 +82,8 @@ impl Requester {
                 let wake = |(at, places, cause)| Wake { at, group: None, places, cause };
                 drop(reply.send(wakes.into_iter().map(wake).collect()));
             }
-            (PendingReply::Seat(reply), Ok(TomeReply::Seat(seated))) => {
-                drop(reply.send(Ok(seated)))
+            (PendingReply::Seat(reply), Ok(TomeReply::Seat(status))) => {
+                drop(reply.send(Ok(status)))
             }
             (PendingReply::Names(reply), Ok(TomeReply::Names(names))) => {
                 drop(reply.send(Ok(names)))

@@ -1,15 +1,15 @@
 //! Rebuilds a lost metadata store from the disk and from what others know.
 //!
 //! ```text
-//! signature of each block   what parities say that the tome has, from the codeword of its
+//! signature of each block   as parities know it, from the codeword of its
 //!                           group, with each change that any of them knows;
 //!                           or what an object was recorded with that no parity has yet
-//! spot of each block        where the disk has a block of that offset with that signature
+//! place of each block       where the disk has a block of that offset with that signature
 //! pending changes           what a parity lacks of what others, or the disk, have
 //! names                     objects recorded by the set, where all blocks match
 //! ```
 //!
-//! So a label only says where to look, never what a block must be: one that is stale, swapped or
+//! So a label shows where a block may be, never what it must contain: one that is stale, swapped or
 //! from an uncommitted write has another signature, and is not used. A block that the disk lacks is
 //! assigned a physical block with other content; the tome finds it bad and rebuilds it from its
 //! segment or its group. All of the group must be present and quiescent. Not here: where the result
@@ -72,7 +72,7 @@ pub(crate) struct RebuiltRegion {
     pub(crate) blocks: Vec<(Offset, BlockRow)>,
     pub(crate) pending: Vec<(Version, Pending)>,
     /// Changes of data members that it has applied and not all parities have.
-    pub(crate) folded: Vec<(Member, Change)>,
+    pub(crate) applied: Vec<(Member, Change)>,
     pub(crate) floors: Vec<(Member, Version)>,
 }
 
@@ -97,11 +97,11 @@ pub(crate) fn rebuild_metadata(
     found: Vec<Found>,
     pieces: &BTreeMap<String, ObjectLocation>,
 ) -> Result<RebuiltMetadata> {
-    let seats = seats(tome, others)?;
+    let slots = member_slots(tome, others)?;
     let mut blocks = Blocks::new(found, pieces);
     let mut physical_blocks = PhysicalBlocks::new(layout);
     let mut drafts = Vec::new();
-    for slot in &seats {
+    for slot in &slots {
         let membership = membership(tome, slot, others);
         let own = RegionId { tome, index: slot.index };
         let is_data = membership.is_data();
@@ -110,7 +110,7 @@ pub(crate) fn rebuild_metadata(
         } else {
             parity::draft(layout, slot, membership, &blocks)?
         };
-        tracing::debug!(region = %own, is_data, "signatures of a region are known again");
+        tracing::debug!(region = %own, is_data, "the signatures of a region were recomputed");
         physical_blocks.take(&draft);
         drafts.push(draft);
     }
@@ -119,7 +119,7 @@ pub(crate) fn rebuild_metadata(
         rebuilt.regions.push(physical_blocks.finish(draft, others.now)?);
     }
     rebuilt.bad = physical_blocks.bad();
-    let is_own = |index: &RegionIndex| seats.iter().any(|slot| slot.index == *index);
+    let is_own = |index: &RegionIndex| slots.iter().any(|slot| slot.index == *index);
     let mut used = BTreeSet::new();
     for (name, ObjectLocation { object, signatures }) in pieces {
         if !object.blocks.iter().all(|(index, _)| is_own(index)) {
@@ -139,8 +139,8 @@ pub(crate) fn rebuild_metadata(
 }
 
 /// Returns the member slots of a tome, if all other members of its groups are present.
-fn seats<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'a>>> {
-    let mut seats = Vec::new();
+fn member_slots<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'a>>> {
+    let mut slots = Vec::new();
     for group in others.groups {
         let own = group.seats().iter().position(|slot| slot.tome == tome);
         let Some(at) = own else { continue };
@@ -150,7 +150,7 @@ fn seats<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'
                 others.tomes.get(&slot.tome).and_then(|metadata| metadata.region(slot.index));
             let holds_slot = |region: &&Region| {
                 let is_member = matches!(
-                    region.standing(),
+                    region.membership_state(),
                     MembershipState::Member | MembershipState::Frozen(_)
                 );
                 is_member && region.group().id() == group.id()
@@ -158,19 +158,19 @@ fn seats<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'
             match known.filter(holds_slot) {
                 _ if position == at => regions.push(None),
                 Some(region) => regions.push(Some(region)),
-                None => return Err(missing(tome, group.id(), slot.tome)),
+                None => return Err(missing_member(tome, group.id(), slot.tome)),
             }
         }
         let (index, member) = (group.seats()[at].index, Member::at(at));
-        seats.push(MemberSlot { index, group, member, others: regions });
+        slots.push(MemberSlot { index, group, member, others: regions });
     }
-    Ok(seats)
+    Ok(slots)
 }
 
-fn missing(tome: TomeId, group: GroupId, other: TomeId) -> TomesError {
+fn missing_member(tome: TomeId, group: GroupId, other: TomeId) -> TomesError {
     let why = format!(
-        "its disk was read whole, and its metadata store is rebuilt when tome {other}, which is in \
-         group {group} as well, is here"
+        "its disk was read whole, but its metadata store cannot be rebuilt before tome {other}, \
+         which is in group {group} too, is back"
     );
     TomesError::Away { tome, why }
 }
@@ -190,11 +190,11 @@ fn membership(tome: TomeId, slot: &MemberSlot<'_>, others: &GroupContext<'_>) ->
     Membership {
         group: slot.group.clone(),
         member: slot.member,
-        standing,
+        state: standing,
         latest: Version::NONE,
         // It took the member slot, and its set has not given it its objects yet, or does so again.
         is_rebuilt: is_data && others.moves.iter().any(|planned| planned.to == own),
-        untold: behind.map(|(slot, _)| slot.tome).collect(),
+        unnotified: behind.map(|(slot, _)| slot.tome).collect(),
     }
 }
 
@@ -218,11 +218,11 @@ pub(crate) fn compare(
         let node = |region: &&Region, index: &u32| {
             region.tree().node(level as usize, *index as usize).unwrap_or_default()
         };
-        let of = |region: &&Region| Nodes {
+        let nodes = |region: &&Region| Nodes {
             epoch: region.epoch(),
             signatures: indexes.iter().map(|index| node(region, index)).collect(),
         };
-        let answers: Vec<Nodes> = regions.iter().map(of).collect();
+        let answers: Vec<Nodes> = regions.iter().map(nodes).collect();
         descent.take(&answers)?;
     }
     Ok(descent.findings().to_vec())
@@ -251,7 +251,7 @@ struct Draft {
     membership: Membership,
     blocks: BTreeMap<Offset, (Version, ExpectedBlock)>,
     changes: Vec<PendingChange>,
-    folded: Vec<(Member, Change)>,
+    applied: Vec<(Member, Change)>,
     floors: Vec<(Member, Version)>,
 }
 

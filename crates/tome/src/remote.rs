@@ -11,7 +11,7 @@
 //! dial       connections, and backoff between them
 //! ```
 //!
-//! `fulgurite-tome` decides what a tome or a set does. A message comes from the tome that the
+//! The rest of the crate decides what a tome or a set does. A message comes from the tome that the
 //! certificate of its sender names, or it is rejected. Design note 0030; for operators
 //! docs/tomes-network.md.
 

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_catalog::Space;
 use fulgurite_catalog::keys::KeyWriter;
-use fulgurite_catalog::row::{Read, Row, read_as};
+use fulgurite_catalog::row::{Row, RowResult, read_as};
 use fulgurite_codes::SIGNATURE_BYTES;
 use fulgurite_tome_core::consistency::Change;
 use fulgurite_tome_core::group::Group;
@@ -78,14 +78,14 @@ pub(crate) struct MembershipRow {
 }
 
 impl MembershipRow {
-    pub(crate) fn of(membership: &Membership) -> Self {
-        let Membership { member, standing, latest, is_rebuilt, untold, .. } = membership.clone();
-        Self { member, standing, latest, is_rebuilt, untold }
+    pub(crate) fn new(membership: &Membership) -> Self {
+        let Membership { member, state, latest, is_rebuilt, unnotified, .. } = membership.clone();
+        Self { member, standing: state, latest, is_rebuilt, untold: unnotified }
     }
 
     pub(crate) fn membership(self, group: Group) -> Membership {
         let Self { member, standing, latest, is_rebuilt, untold } = self;
-        Membership { group, member, standing, latest, is_rebuilt, untold }
+        Membership { group, member, state: standing, latest, is_rebuilt, unnotified: untold }
     }
 }
 
@@ -178,7 +178,7 @@ impl Row for PendingRow {
 impl Row for DeltaRow {
     const VERSION: u8 = 2;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<DeltaRow1, Self>(bytes)
     }
 }

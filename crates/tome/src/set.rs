@@ -1,4 +1,4 @@
-//! A set of tomes in one process: created, opened, and asked for objects.
+//! A set of tomes in one process: it is created and opened, and stores objects.
 //!
 //! ```text
 //! put(name) --> the tome with its affinity group, or one with room that spins if there is any
@@ -83,7 +83,7 @@ pub struct TomeSet {
     split: CodeParams,
     added: u32,
     store: Arc<SetStore>,
-    tomes: Arc<BTreeMap<TomeId, Seat>>,
+    tomes: Arc<BTreeMap<TomeId, TomeHandle>>,
     names: Arc<Mutex<Names>>,
     /// Lost tomes some of whose objects may be unknown.
     unaccounted_tomes: BTreeSet<TomeId>,
@@ -110,7 +110,7 @@ pub struct TomeSet {
 
 /// A tome of the set, or why there is none.
 #[derive(Debug)]
-enum Seat {
+enum TomeHandle {
     Live(Driver),
     Remote(RemoteDriver),
     Lost(String),
@@ -172,7 +172,7 @@ impl TomeSet {
     /// was created and is lost counts as well. Only the set's own store is opened.
     ///
     /// # Errors
-    /// [`TomesError::Unmade`] when there is none, and others of [`Self::open`].
+    /// [`TomesError::NotCreated`] when there is none, and others of [`Self::open`].
     pub fn is_whole(options: &SetOptions) -> Result<bool> {
         start::is_whole(options)
     }
@@ -233,21 +233,21 @@ impl TomeSet {
             }
             if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
                 let what =
-                    format!("a name of {} bytes is not one of 1 to {NAME_BYTES_MAX}", name.len());
+                    format!("a name of {} bytes: 1 to {NAME_BYTES_MAX} are allowed", name.len());
                 return Err(TomesError::Invalid { what });
             }
             let blocks = length.div_ceil(block);
-            let (mut bytes, mut passed) = (bytes, Refusals::default());
+            let (mut bytes, mut refusals) = (bytes, Refusals::default());
             loop {
-                let chosen = self.choose((name, blocks), affinity, &mut passed)?;
+                let chosen = self.choose((name, blocks), affinity, &mut refusals)?;
                 // An object must fit in one region, and the largest permitted free space may be too
                 // small.
                 let may_refuse = chosen.is_careful || self.may_not_fit_region(chosen.tome, blocks);
-                let kept = may_refuse.then(|| bytes.clone());
-                match (self.put_on(&chosen, name, bytes).await, kept) {
-                    (Err(error), Some(kept)) if error.is_region_full() => {
-                        passed.record(&chosen, error);
-                        bytes = kept;
+                let retained = may_refuse.then(|| bytes.clone());
+                match (self.put_on(&chosen, name, bytes).await, retained) {
+                    (Err(error), Some(retained)) if error.is_region_full() => {
+                        refusals.record(&chosen, error);
+                        bytes = retained;
                     }
                     (put, _) => return put.map(|()| chosen.tome),
                 }
@@ -260,21 +260,21 @@ impl TomeSet {
         let (tome, avoided) = (chosen.tome, chosen.avoided.clone());
         let grains = (bytes.len() as u64).div_ceil(PUT_GRAIN_BYTES.get());
         let grains = u32::try_from(grains).unwrap_or(u32::MAX);
-        let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
-        let Ok(held) = held else {
+        let permit = Arc::clone(&self.room).acquire_many_owned(grains).await;
+        let Ok(permit) = permit else {
             lock(&self.names).remove(name);
             return Err(TomesError::Stopped);
         };
-        let (names, of) = (Arc::clone(&self.names), name.to_owned());
+        let (names, owned_name) = (Arc::clone(&self.names), name.to_owned());
         let put = |reply: Reply<Option<ObjectLocation>>| {
-            let named = of.clone();
+            let reserved = owned_name.clone();
             let done = Done::new(move |done| {
                 // After a failure or stop the outcome is unknown, and its name stays taken.
-                lock(&names).end_put(&named, done.as_ref().is_err_and(is_refusal));
+                lock(&names).end_put(&reserved, done.as_ref().is_err_and(is_refusal));
                 // The requester may be gone.
                 let _ = reply.send(done);
             });
-            TomeRequest::Put { name: of, bytes, avoided, held, done }
+            TomeRequest::Put { name: owned_name, bytes, avoided, permit, done }
         };
         let done = self.call(tome, put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
@@ -286,7 +286,7 @@ impl TomeSet {
             self.faults.pass(tome, InjectedFault::Piece)?;
             self.pieces.record(tome, name, placed).await?;
         }
-        self.chosen(chosen);
+        self.record_choice(chosen);
         Ok(())
     }
 
@@ -313,14 +313,19 @@ impl TomeSet {
             let tome = self.tome_of(name)?;
             tokio::select! {
                 biased;
-                got = self.got(tome, name, is_own) => got,
+                got = self.read_following_moves(tome, name, is_own) => got,
                 // No disk can spin up until tokens can be persisted again.
                 why = self.token_manager.stuck() => Err(TomesError::Unanswered { tome, why }),
             }
         })
     }
 
-    async fn got(&self, mut tome: TomeId, name: &str, is_own: bool) -> Result<Vec<u8>> {
+    async fn read_following_moves(
+        &self,
+        mut tome: TomeId,
+        name: &str,
+        is_own: bool,
+    ) -> Result<Vec<u8>> {
         loop {
             let got = self.read_from(tome, name, is_own).await;
             match self.tome_of(name) {
@@ -336,8 +341,8 @@ impl TomeSet {
         if let Some(bytes) = self.read_from_spinning(tome, name).await {
             return Ok(bytes);
         }
-        let of = name.to_owned();
-        match self.call(tome, |reply| TomeRequest::Get { name: of, is_own, reply }).await {
+        let owned_name = name.to_owned();
+        match self.call(tome, |reply| TomeRequest::Get { name: owned_name, is_own, reply }).await {
             Err(TomesError::GivenUp { why, .. }) => {
                 let lost = |why| TomesError::GivenUp { tome, why };
                 self.degraded_read(tome, name, &why, lost).await
@@ -356,8 +361,12 @@ impl TomeSet {
     /// Kind `NotFound`, also when it is removed meanwhile, or `Unavailable` when its tome failed.
     pub fn protected<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let of = name.to_owned();
-            self.call(self.tome_of(name)?, |reply| TomeRequest::Protected { name: of, reply }).await
+            let owned_name = name.to_owned();
+            self.call(self.tome_of(name)?, |reply| TomeRequest::Protected {
+                name: owned_name,
+                reply,
+            })
+            .await
         })
     }
 
@@ -373,7 +382,7 @@ impl TomeSet {
             (Some(tome), _) => Ok(tome),
             (None, None) => Err(TomeError::NoObject { name: name.to_owned() }.into()),
             (None, Some(tome)) => {
-                let why = "nobody knows yet which objects it has".to_owned();
+                let why = "it has not listed its objects yet".to_owned();
                 Err(TomesError::Away { tome, why })
             }
         }
@@ -396,8 +405,9 @@ impl TomeSet {
     #[must_use]
     pub fn unknown(&self) -> BTreeSet<TomeId> {
         let out = self.mover.moves().out;
-        let is_lost =
-            |(tome, seat): &(&TomeId, &Seat)| matches!(seat, Seat::Lost(_)) && !out.contains(tome);
+        let is_lost = |(tome, handle): &(&TomeId, &TomeHandle)| {
+            matches!(handle, TomeHandle::Lost(_)) && !out.contains(tome)
+        };
         let lost = self.tomes.iter().filter(is_lost).map(|(tome, _)| *tome);
         lost.chain(lock(&self.names).unlisted().iter().copied()).collect()
     }
@@ -473,18 +483,20 @@ impl TomeSet {
     pub fn status(&self) -> BoxFuture<'_, SetStatus> {
         Box::pin(async move {
             let mut tomes = Vec::with_capacity(self.tomes.len());
-            for (tome, seat) in &*self.tomes {
-                tomes.push(match seat {
-                    Seat::Live(driver) => status_of(*tome, driver).await,
-                    Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
-                    Seat::Lost(why) => {
-                        TomeStatus::lost(*tome, self.inventory_runner.told(*tome, why))
+            for (tome, handle) in &*self.tomes {
+                tomes.push(match handle {
+                    TomeHandle::Live(driver) => status_of(*tome, driver).await,
+                    TomeHandle::Remote(RemoteDriver(handle)) => {
+                        remote_status(*tome, handle.as_ref()).await
+                    }
+                    TomeHandle::Lost(why) => {
+                        TomeStatus::lost(*tome, self.inventory_runner.loss_reason(*tome, why))
                     }
                 });
             }
             let moves = self.mover.moves();
-            let of_set = tomes.iter().filter(|tome| !moves.out.contains(&tome.tome));
-            let mut reasons: Vec<String> = of_set.flat_map(TomeStatus::reasons).collect();
+            let members = tomes.iter().filter(|tome| !moves.out.contains(&tome.tome));
+            let mut reasons: Vec<String> = members.flat_map(TomeStatus::reasons).collect();
             for tome in tomes.iter().filter(|tome| tome.unprotected.age > UNPROTECTED_AGE_MAX) {
                 let bytes = tome.unprotected.bytes;
                 let age = tome.unprotected.age.as_secs_f64() / 3600.0;
@@ -492,10 +504,10 @@ impl TomeSet {
             }
             for tome in self.unaccounted_tomes.difference(&moves.out) {
                 reasons.push(format!(
-                "tome {tome}: which objects it had is not known for sure: what the set keeps of \
-                 them is missing or an older copy; put the latest copy of its folder \"pieces\" \
-                 back, or what is missing of the tome"
-            ));
+                    "tome {tome}: which objects it had is not known for sure: the set's record of \
+                     them is missing or an older copy; restore the latest copy of its folder \
+                     \"pieces\", or what is missing of the tome"
+                ));
             }
             for (tome, duplicates) in lock(&self.names).duplicates() {
                 let some: Vec<&str> =
@@ -509,7 +521,7 @@ impl TomeSet {
             }
             reasons.extend(self.degraded_placement());
             reasons.extend(self.rebuilt.iter().flat_map(RebuiltTome::reasons));
-            reasons.extend(self.token_manager.trouble());
+            reasons.extend(self.token_manager.failure());
             reasons.extend(moves.reasons.iter().cloned());
             SetStatus { tomes, reasons, moves, degraded_reads: self.degraded_reads.counts() }
         })
@@ -521,11 +533,11 @@ impl TomeSet {
         self.degraded_reads.stop();
         self.inventory_runner.stop();
         self.mover.stop();
-        for seat in self.tomes.values() {
-            match seat {
-                Seat::Live(driver) => driver.stop(),
-                Seat::Remote(RemoteDriver(seat)) => seat.stop(),
-                Seat::Lost(_) => {}
+        for handle in self.tomes.values() {
+            match handle {
+                TomeHandle::Live(driver) => driver.stop(),
+                TomeHandle::Remote(RemoteDriver(handle)) => handle.stop(),
+                TomeHandle::Lost(_) => {}
             }
         }
         self.token_manager.stop();
@@ -538,9 +550,9 @@ impl TomeSet {
         if !self.unaccounted_tomes.is_empty() || self.is_end_counted.swap(true, Ordering::AcqRel) {
             return;
         }
-        let record = |number| self.pieces.note_start(number);
+        let record = |number| self.pieces.record_start(number);
         if let Err(error) = start_counter::count(&self.store, CountedStore::Pieces, record) {
-            tracing::warn!("the end is not counted: {}", error_chain(&error));
+            tracing::warn!("the end of this start is not counted: {}", error_chain(&error));
         }
     }
 
@@ -553,7 +565,7 @@ impl TomeSet {
             CopyAge::Latest => Ok(false),
             CopyAge::Older => Ok(true),
             CopyAge::SetOlder => {
-                Err(start_counter::set_is_older(&self.directory, CountedStore::Index))
+                Err(start_counter::set_store_is_older(&self.directory, CountedStore::Index))
             }
         }
     }
@@ -564,7 +576,7 @@ impl TomeSet {
     /// When it cannot be persisted.
     pub fn begin_index(&self) -> Result<u64> {
         let begun = self.store.starts(CountedStore::Index)?.next();
-        self.store.note_starts(&BTreeMap::from([(CountedStore::Index, begun)]))?;
+        self.store.record_starts(&BTreeMap::from([(CountedStore::Index, begun)]))?;
         Ok(begun.begun)
     }
 
@@ -574,24 +586,30 @@ impl TomeSet {
     /// When that cannot be persisted.
     pub fn index_begun(&self) -> Result<()> {
         let begun = self.store.starts(CountedStore::Index)?;
-        self.store.note_starts(&BTreeMap::from([(CountedStore::Index, begun.ended())]))
+        self.store.record_starts(&BTreeMap::from([(CountedStore::Index, begun.ended())]))
     }
 
-    async fn call<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {
+    async fn call<T>(
+        &self,
+        tome: TomeId,
+        request: impl FnOnce(Reply<T>) -> TomeRequest,
+    ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.ask(tome, ask(reply))?;
+        self.send_request(tome, request(reply))?;
         answer.await.unwrap_or_else(|_| match self.tomes.get(&tome) {
-            Some(Seat::Live(driver)) => Err(driver.gone()),
-            Some(Seat::Remote(_) | Seat::Lost(_)) | None => Err(TomesError::Stopped),
+            Some(TomeHandle::Live(driver)) => Err(driver.unavailable_error()),
+            Some(TomeHandle::Remote(_) | TomeHandle::Lost(_)) | None => Err(TomesError::Stopped),
         })
     }
 
     /// Sends a request to a tome, wherever it is.
-    fn ask(&self, tome: TomeId, ask: TomeRequest) -> Result<()> {
+    fn send_request(&self, tome: TomeId, request: TomeRequest) -> Result<()> {
         match self.tomes.get(&tome) {
-            Some(Seat::Live(driver)) => driver.ask(ask)?,
-            Some(Seat::Remote(RemoteDriver(seat))) => seat.ask(ask),
-            Some(Seat::Lost(why)) => return Err(TomesError::GivenUp { tome, why: why.clone() }),
+            Some(TomeHandle::Live(driver)) => driver.send_request(request)?,
+            Some(TomeHandle::Remote(RemoteDriver(handle))) => handle.send_request(request),
+            Some(TomeHandle::Lost(why)) => {
+                return Err(TomesError::GivenUp { tome, why: why.clone() });
+            }
             None => return Err(TomeError::NoTome { tome }.into()),
         }
         Ok(())
@@ -613,24 +631,24 @@ fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
 
 async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
     let (reply, answer) = oneshot::channel();
-    let call = driver.ask(TomeRequest::Status(reply));
+    let call = driver.send_request(TomeRequest::Status(reply));
     let why = match call {
         Ok(()) => match answer.await {
             Ok(status) => return status,
-            Err(_) => driver.gone().to_string(),
+            Err(_) => driver.unavailable_error().to_string(),
         },
         Err(error) => error.to_string(),
     };
     TomeStatus::lost(tome, why)
 }
 
-async fn remote_status(tome: TomeId, seat: &dyn RemoteHandle) -> TomeStatus {
-    if let Some(why) = seat.away() {
+async fn remote_status(tome: TomeId, handle: &dyn RemoteHandle) -> TomeStatus {
+    if let Some(why) = handle.away() {
         return TomeStatus::away(tome, why);
     }
     let (reply, answer) = oneshot::channel();
-    seat.ask(TomeRequest::Status(reply));
-    let gone = || seat.away().unwrap_or_else(|| "it was asked and gave no answer".to_owned());
+    handle.send_request(TomeRequest::Status(reply));
+    let gone = || handle.away().unwrap_or_else(|| "it did not answer".to_owned());
     answer.await.unwrap_or_else(|_| TomeStatus::away(tome, gone()))
 }
 

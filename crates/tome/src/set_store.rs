@@ -125,18 +125,18 @@ impl SetStore {
     /// how many were added to an existing set.
     ///
     /// # Errors
-    /// [`TomesError::InUse`] when another process has it, [`TomesError::Unmade`] when there is
+    /// [`TomesError::InUse`] when another process has it, [`TomesError::NotCreated`] when there is
     /// none, [`TomesError::Invalid`] when the set has another layout or code.
     pub(crate) fn open(
         folder: &Path,
-        wanted: &SetRow,
+        requested: &SetRow,
         is_new: bool,
         fail: &FailPoints,
     ) -> Result<(Self, SetRow, u32)> {
         if is_new {
             make_folder(folder).map_err(TomesError::io("make", folder))?;
         }
-        let none = || TomesError::Unmade { folder: folder.to_owned() };
+        let none = || TomesError::NotCreated { folder: folder.to_owned() };
         if !is_new && !folder.join(STORE).is_dir() {
             return Err(none());
         }
@@ -146,9 +146,9 @@ impl SetStore {
             found = row::get::<SetRow>(view, SET, SET_KEY)?;
             match &found {
                 None if !is_new => Err(none()),
-                Some(row) if !row.may_become(wanted, is_new) => Err(TomesError::Invalid {
-                    what: format!("the set is of {row}, and {wanted} is asked for"),
-                }),
+                Some(row) if !row.may_become(requested, is_new) => {
+                    Err(TomesError::Invalid { what: format!("the set has {row}, not {requested}") })
+                }
                 None | Some(_) => Ok(()),
             }
         });
@@ -160,16 +160,16 @@ impl SetStore {
         };
         let this = Self { store, _lock: lock };
         match found {
-            Some(row) if row.tomes < wanted.tomes => {
-                let grown = this.grow(&row, wanted.tomes)?;
+            Some(row) if row.tomes < requested.tomes => {
+                let grown = this.grow(&row, requested.tomes)?;
                 let added = grown.tomes - row.tomes;
                 Ok((this, grown, added))
             }
             Some(row) => Ok((this, row, 0)),
             None => {
                 fail.pass("tomes-store-made");
-                this.make(wanted)?;
-                Ok((this, wanted.clone(), 0))
+                this.make(requested)?;
+                Ok((this, requested.clone(), 0))
             }
         }
     }
@@ -203,17 +203,17 @@ impl SetStore {
     /// Returns the state of each token.
     pub(crate) fn tokens(&self) -> Result<BTreeMap<TokenId, TokenState>> {
         let rows = rows_in::<TokenRow>(&self.store, TOKENS, &KeyRange::all(), TOMES_MAX as usize)?;
-        let token = |(key, TokenRow(kept)): (Vec<u8>, TokenRow)| {
-            Ok((TokenId(KeyReader::new(&key).u32()?), kept))
+        let token = |(key, TokenRow(state)): (Vec<u8>, TokenRow)| {
+            Ok((TokenId(KeyReader::new(&key).u32()?), state))
         };
         rows.into_iter().map(token).collect()
     }
 
     /// Records the state of a token; durable when it returns.
-    pub(crate) fn keep(&self, token: TokenId, kept: TokenState) -> Result<()> {
+    pub(crate) fn record_token(&self, token: TokenId, state: TokenState) -> Result<()> {
         let mut batch = Batch::new();
         let key = KeyWriter::new().u32(token.0).finish();
-        batch.put(TOKENS, key, row::encode(&TokenRow(kept))?)?;
+        batch.put(TOKENS, key, row::encode(&TokenRow(state))?)?;
         self.apply(batch)
     }
 
@@ -239,22 +239,22 @@ impl SetStore {
     }
 
     /// Records that a tome was created.
-    pub(crate) fn note_made(&self, tome: TomeId) -> Result<()> {
+    pub(crate) fn record_made(&self, tome: TomeId) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(SET, made_key(tome), row::encode(&MadeRow(tome))?)?;
         self.apply(batch)
     }
 
     /// Returns how often a store was opened with the set.
-    pub(crate) fn starts(&self, of: CountedStore) -> Result<StartCountsRow> {
-        Ok(row::get::<StartCountsRow>(&self.store, SET, &starts_key(of))?.unwrap_or_default())
+    pub(crate) fn starts(&self, counted: CountedStore) -> Result<StartCountsRow> {
+        Ok(row::get::<StartCountsRow>(&self.store, SET, &starts_key(counted))?.unwrap_or_default())
     }
 
     /// Records how often some stores were opened.
-    pub(crate) fn note_starts(&self, all: &BTreeMap<CountedStore, StartCountsRow>) -> Result<()> {
+    pub(crate) fn record_starts(&self, all: &BTreeMap<CountedStore, StartCountsRow>) -> Result<()> {
         let mut batch = Batch::new();
-        for (of, starts) in all {
-            batch.put(SET, starts_key(*of), row::encode(starts)?)?;
+        for (counted, starts) in all {
+            batch.put(SET, starts_key(*counted), row::encode(starts)?)?;
         }
         self.apply(batch)
     }
@@ -278,9 +278,9 @@ impl SetStore {
     /// Returns the leaving tomes without member slots.
     pub(crate) fn out(&self) -> Result<BTreeSet<TomeId>> {
         let groups = self.groups()?;
-        let seats = groups.iter().flat_map(|group| group.seats());
-        let seated: BTreeSet<TomeId> = seats.map(|seat| seat.tome).collect();
-        Ok(self.leaving()?.difference(&seated).copied().collect())
+        let slots = groups.iter().flat_map(|group| group.seats());
+        let slot_holders: BTreeSet<TomeId> = slots.map(|slot| slot.tome).collect();
+        Ok(self.leaving()?.difference(&slot_holders).copied().collect())
     }
 
     /// Returns all groups with the free regions of each tome, moves included.
@@ -342,7 +342,7 @@ impl SetStore {
     }
 
     /// Completes a move.
-    pub(crate) fn moved(&self, done: &Move) -> Result<()> {
+    pub(crate) fn complete_move(&self, done: &Move) -> Result<()> {
         let groups = self.groups()?;
         let found = groups.iter().find(|group| group.id() == done.group);
         let group = found.ok_or(TomeError::NoGroup { group: done.group })?;
@@ -397,8 +397,8 @@ fn retired_key(tome: TomeId) -> Vec<u8> {
     KeyWriter::new().fixed(RETIRED_KEY).u32(tome.get()).finish()
 }
 
-fn starts_key(of: CountedStore) -> Vec<u8> {
-    match of {
+fn starts_key(counted: CountedStore) -> Vec<u8> {
+    match counted {
         CountedStore::Tome(tome) => KeyWriter::new().fixed(STARTS_KEY).u32(tome.get()).finish(),
         CountedStore::Pieces => PIECES_KEY.to_vec(),
         CountedStore::Index => INDEX_KEY.to_vec(),
@@ -412,9 +412,9 @@ fn made_key(tome: TomeId) -> Vec<u8> {
 impl SetRow {
     /// Whether it is the requested set, or with `may_grow` becomes it with more tomes.
     fn may_become(&self, other: &Self, may_grow: bool) -> bool {
-        let is_divided_so = (self.layout, self.split) == (other.layout, other.split);
+        let is_same_layout = (self.layout, self.split) == (other.layout, other.split);
         let is_larger = may_grow && self.tomes < other.tomes;
-        is_divided_so && (self.tomes == other.tomes || is_larger)
+        is_same_layout && (self.tomes == other.tomes || is_larger)
     }
 }
 

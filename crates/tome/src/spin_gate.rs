@@ -33,7 +33,7 @@ impl SpinGate {
         spinning.fence.admit(token, epoch, tome)?;
         match spinning.spinner.get(&token) {
             Some(other) if *other != tome => {
-                Err(TomesError::Turns { tome: *other, token: token.0 })
+                Err(TomesError::StillSpinning { tome: *other, token: token.0 })
             }
             Some(_) | None => {
                 spinning.spinner.insert(token, tome);

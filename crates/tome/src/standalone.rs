@@ -45,17 +45,17 @@ struct Puts {
 }
 
 impl StandaloneTome {
-    /// Opens an existing tome with its member slots. With an introduction, adds member slots that
+    /// Opens an existing tome with its member slots. With a handshake, adds member slots that
     /// it does not know yet, and creates what is missing if permitted.
     ///
     /// # Errors
     /// When there is none, it belongs to another tome or has another layout, or another process has
     /// it.
-    pub fn open(options: StandaloneOptions, introduction: Option<&SetHandshake>) -> Result<Self> {
-        if let Some(introduction) = introduction {
-            check_addressee(options.set, options.tome, introduction)?;
+    pub fn open(options: StandaloneOptions, handshake: Option<&SetHandshake>) -> Result<Self> {
+        if let Some(handshake) = handshake {
+            check_addressee(options.set, options.tome, handshake)?;
         }
-        let (identity, driver, local) = start_standalone(options, introduction)?;
+        let (identity, driver, local) = start_standalone(options, handshake)?;
         let puts = Arc::default();
         Ok(Self { identity, driver, local, room: put_room(), puts })
     }
@@ -73,12 +73,12 @@ impl StandaloneTome {
     /// Kind `Conflict` for another set, tome or layout.
     pub async fn begin_session(
         &self,
-        introduction: &SetHandshake,
+        handshake: &SetHandshake,
     ) -> Result<(Session, HandshakeReply)> {
-        check_addressee(self.identity.set, self.identity.tome, introduction)?;
-        let (own, told) = (self.identity.layout.parts(), introduction.layout.parts());
-        if own != told {
-            let what = format!("divided as {own:?}, and {told:?} is what its set has");
+        check_addressee(self.identity.set, self.identity.tome, handshake)?;
+        let (own, expected) = (self.identity.layout.parts(), handshake.layout.parts());
+        if own != expected {
+            let what = format!("its layout is {own:?}, and that of its set is {expected:?}");
             return Err(TomesError::WrongDisk { tome: self.identity.tome, what });
         }
         // Puts in progress first: one that ends meanwhile is found by a later listing.
@@ -93,13 +93,13 @@ impl StandaloneTome {
 
     /// Returns when the tome is given up. When it works again, a set must start another session, to
     /// learn what it has.
-    pub async fn given_up(&self) {
-        self.driver.given_up().await;
+    pub async fn wait_until_given_up(&self) {
+        self.driver.wait_until_given_up().await;
     }
 
     /// Returns once its disk is not being probed.
-    pub async fn probed(&self) {
-        self.driver.probed().await;
+    pub async fn wait_until_probed(&self) {
+        self.driver.wait_until_probed().await;
     }
 
     /// Reserves memory for this many bytes, before they are received.
@@ -108,12 +108,12 @@ impl StandaloneTome {
     /// Kind `Invalid` when it is more than the limit, and [`TomesError::Stopped`].
     pub async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
         if bytes > PUT_BYTES_MAX.get() {
-            let what = format!("{bytes} bytes are more than are put at once");
+            let what = format!("{bytes} bytes are more than the limit for puts");
             return Err(TomesError::Invalid { what });
         }
         let grains = u32::try_from(bytes.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX);
-        let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
-        held.map_err(|_| TomesError::Stopped)
+        let permit = Arc::clone(&self.room).acquire_many_owned(grains).await;
+        permit.map_err(|_| TomesError::Stopped)
     }
 
     /// Puts an object of a session, to no group that has an avoided tome; it is `local` when this
@@ -126,17 +126,17 @@ impl StandaloneTome {
         session: Session,
         name: String,
         (bytes, avoided): (Vec<u8>, BTreeSet<TomeId>),
-        held: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Option<ObjectLocation>> {
         self.begin_put(session, &name)?;
-        let (puts, named) = (Arc::clone(&self.puts), name.clone());
+        let (puts, started) = (Arc::clone(&self.puts), name.clone());
         let put = |reply: Reply<Option<ObjectLocation>>| {
             let done = Done::new(move |done| {
-                lock(&puts).under_way.remove(&named);
+                lock(&puts).under_way.remove(&started);
                 // The requester may be gone.
                 let _ = reply.send(done);
             });
-            TomeRequest::Put { name: name.clone(), bytes, avoided, held, done }
+            TomeRequest::Put { name: name.clone(), bytes, avoided, permit, done }
         };
         let done = self.call(put).await;
         if matches!(done, Err(TomesError::Busy { .. })) {
@@ -195,8 +195,8 @@ impl StandaloneTome {
             }
             TomeQuery::Wakes => {
                 let (reply, answer) = oneshot::channel();
-                self.driver.ask(TomeRequest::Wakes(reply))?;
-                let wakes = answer.await.map_err(|_| self.driver.gone())?;
+                self.driver.send_request(TomeRequest::Wakes(reply))?;
+                let wakes = answer.await.map_err(|_| self.driver.unavailable_error())?;
                 TomeReply::Wakes(
                     wakes.into_iter().map(|wake| (wake.at, wake.places, wake.cause)).collect(),
                 )
@@ -239,12 +239,12 @@ impl StandaloneTome {
     /// Kind `Unavailable` when its thread is gone.
     pub async fn status(&self) -> Result<TomeStatus> {
         let (reply, answer) = oneshot::channel();
-        self.driver.ask(TomeRequest::Status(reply))?;
-        answer.await.map_err(|_| self.driver.gone())
+        self.driver.send_request(TomeRequest::Status(reply))?;
+        answer.await.map_err(|_| self.driver.unavailable_error())
     }
 
     /// Delivers a message of another tome; never blocks, and drops it when too many wait.
-    pub fn told(&self, from: TomeId, message: Message) {
+    pub fn deliver(&self, from: TomeId, message: Message) {
         self.local.deliver(self.identity.tome, DriverMessage::Received { from, message });
     }
 
@@ -269,7 +269,7 @@ impl StandaloneTome {
         let tome = self.identity.tome;
         let mut puts = lock(&self.puts);
         if puts.session != session.0 {
-            let why = "its set came again after this was sent".to_owned();
+            let why = "its set has started another session since".to_owned();
             return Err(TomesError::Away { tome, why });
         }
         if puts.under_way.contains(name) {
@@ -283,21 +283,21 @@ impl StandaloneTome {
         Ok(())
     }
 
-    async fn call<T>(&self, ask: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {
+    async fn call<T>(&self, request: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.driver.ask(ask(reply))?;
-        answer.await.unwrap_or_else(|_| Err(self.driver.gone()))
+        self.driver.send_request(request(reply))?;
+        answer.await.unwrap_or_else(|_| Err(self.driver.unavailable_error()))
     }
 }
 
-/// Checks that an introduction is for this tome.
-fn check_addressee(set: TomeSetId, tome: TomeId, introduction: &SetHandshake) -> Result<()> {
-    if (introduction.set, introduction.tome) == (set, tome) {
+/// Checks that a handshake is for this tome.
+fn check_addressee(set: TomeSetId, tome: TomeId, handshake: &SetHandshake) -> Result<()> {
+    if (handshake.set, handshake.tome) == (set, tome) {
         return Ok(());
     }
     let what = format!(
-        "tome {tome} of set {set}, and tome {} of set {} is meant",
-        introduction.tome, introduction.set
+        "it is tome {tome} of set {set}, and the handshake is for tome {} of set {}",
+        handshake.tome, handshake.set
     );
     Err(TomesError::WrongDisk { tome, what })
 }

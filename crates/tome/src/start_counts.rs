@@ -6,12 +6,12 @@
 //! ```
 //!
 //! In this order, each synced before the next. So a store's own number is `done`, or `begun` if a
-//! start was interrupted. A lower number means an older copy: what it was told since is missing,
-//! and a tome that continued with it would reuse versions that its parities have. A higher one
-//! means a start that its set has not seen: then the set store is the copy. The set's record of
-//! objects is also counted when the set is stopped, so that a copy of it from while the set was
-//! open is detected. Not detected are a copy of another store that was made since the latest start,
-//! and any copy after the process was killed since. Not here: tomes in other processes.
+//! start was interrupted. A lower number means an older copy: newer changes are missing, and a tome
+//! that continued with it would reuse versions that its parities have. A higher one means a start
+//! that its set has not seen: then the set store is the copy. The set's record of objects is also
+//! counted when the set is stopped, so that a copy of it from while the set was open is detected.
+//! Not detected are a copy of another store that was made since the latest start, and any copy
+//! after the process was killed since. Not here: tomes in other processes.
 
 use fulgurite_catalog::row::Row;
 use fulgurite_tome_core::TomeId;

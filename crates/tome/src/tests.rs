@@ -50,8 +50,8 @@ fn own(tome: u32) -> TomeIdentity {
 
 /// Returns a group in which tome 0 has data.
 fn group() -> Group {
-    let seats = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
-    Group::new(GroupId::new(3), "3+2".parse().unwrap(), seats.collect()).unwrap()
+    let slots = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
+    Group::new(GroupId::new(3), "3+2".parse().unwrap(), slots.collect()).unwrap()
 }
 
 fn lease(folder: &Path) -> Lease {
@@ -85,7 +85,7 @@ fn golden(row: &impl Versioned, expected: &expect_test::Expect) {
 }
 
 #[test]
-fn rows_of_version_1_stay_as_they_are() {
+fn row_format_v1_is_stable() {
     let identity = own(300);
     let row = TomeRow { set: identity.set, tome: identity.tome, layout: identity.layout };
     golden(&row, &expect!["011007070707070707070707070707070707ac02800203342b32020314"]);
@@ -93,8 +93,8 @@ fn rows_of_version_1_stay_as_they_are() {
     let membership =
         Membership::new(group(), RegionId { tome: TomeId::new(0), index: REGION }).unwrap();
     let membership =
-        Membership { standing: MembershipState::Left, latest: Version::new(300), ..membership };
-    golden(&MembershipRow::of(&membership), &expect!["010003ac020000"]);
+        Membership { state: MembershipState::Left, latest: Version::new(300), ..membership };
+    golden(&MembershipRow::new(&membership), &expect!["010003ac020000"]);
     let (spot, version) = (PhysicalBlock::new(300), Version::new(7));
     golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
@@ -128,7 +128,7 @@ fn rows_of_version_1_stay_as_they_are() {
 }
 
 /// Returns all kinds of rows, in an order in which a core would make them.
-fn life() -> Vec<Row> {
+fn all_kinds_of_rows() -> Vec<Row> {
     let block = |region, offset, spot, version, bytes: u8| Row::Block {
         region,
         offset: Offset::new(offset),
@@ -151,8 +151,8 @@ fn life() -> Vec<Row> {
     };
     let folded = |version| Row::Folded { region: second, member, version: Version::new(version) };
     let other = GroupId::new(4);
-    let seats = (0..5).map(|tome| RegionId { tome: TomeId::new((tome + 2) % 5), index: second });
-    let parity = Group::new(other, "3+2".parse().unwrap(), seats.collect()).unwrap();
+    let slots = (0..5).map(|tome| RegionId { tome: TomeId::new((tome + 2) % 5), index: second });
+    let parity = Group::new(other, "3+2".parse().unwrap(), slots.collect()).unwrap();
     vec![
         Row::Seat { region, group: group() },
         Row::Seat { region: second, group: parity },
@@ -197,9 +197,9 @@ fn life() -> Vec<Row> {
 /// Ignores epochs of regions: they start over with a start, and count changes.
 fn assert_same(found: &TomeMetadata, expected: &TomeMetadata) {
     let regions = |metadata: &TomeMetadata| -> Vec<_> {
-        let told = |region: &fulgurite_tome_core::metadata::Region| {
+        let state = |region: &fulgurite_tome_core::metadata::Region| {
             let physical_blocks: Vec<_> =
-                (0..12).map(|offset| region.spot(Offset::new(offset))).collect();
+                (0..12).map(|offset| region.physical_block(Offset::new(offset))).collect();
             let versions: Vec<_> = (0..12).map(|o| region.version(Offset::new(o))).collect();
             let report = region.report();
             let (tree, side) = (region.tree().clone(), report.side);
@@ -212,7 +212,7 @@ fn assert_same(found: &TomeMetadata, expected: &TomeMetadata) {
                 side,
             )
         };
-        metadata.regions().map(|(index, region)| (index, region.latest(), told(region))).collect()
+        metadata.regions().map(|(index, region)| (index, region.latest(), state(region))).collect()
     };
     assert_eq!(regions(found), regions(expected));
     assert!(found.objects().eq(expected.objects()));
@@ -220,12 +220,12 @@ fn assert_same(found: &TomeMetadata, expected: &TomeMetadata) {
 }
 
 #[test]
-fn what_was_committed_is_what_is_known_after_each_start() {
+fn committed_rows_survive_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let (path, identity) = (folder.path().join("tome"), own(0));
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
     drop(MetadataStore::init(&path, &identity).unwrap());
-    for (number, rows) in life().chunks(2).enumerate() {
+    for (number, rows) in all_kinds_of_rows().chunks(2).enumerate() {
         rows.iter().for_each(|row| expected.apply(row).unwrap());
         let store = MetadataStore::open(&path, &identity).unwrap();
         store.commit(rows, &FailPoints::default()).unwrap();
@@ -238,32 +238,32 @@ fn what_was_committed_is_what_is_known_after_each_start() {
     }
     // The same in one commit.
     let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
-    store.commit(&life(), &FailPoints::default()).unwrap();
+    store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
     let floor = expected.region(RegionIndex::new(2)).unwrap();
     let stored: Vec<u32> = floor.stored().map(|(_, version, _)| version.get()).collect();
-    assert_eq!(stored, [4, 6, 8], "below the floor nothing is kept");
+    assert_eq!(stored, [4, 6, 8], "nothing is stored below the floor");
     assert_eq!(expected.region(REGION).unwrap().pending().unwrap().len(), 2);
 }
 
-/// Returns a delta of the second region of [`life`] with bytes of its own.
-fn another(version: u32) -> Row {
+/// Returns a delta of the second region of [`all_kinds_of_rows`] with bytes of its own.
+fn another_delta(version: u32) -> Row {
     let bytes = vec![u8::try_from(version).unwrap(); 256];
     let change = Change { signature: signature(&bytes), ..change(version) };
     Row::Stored { region: RegionIndex::new(2), member: Member::new(1), change, bytes }
 }
 
 #[test]
-fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
+fn delta_bytes_are_written_once_and_slots_are_reused() {
     let folder = tempfile::tempdir().unwrap();
     let identity = own(0);
     let fail = FailPoints::default();
     let path = folder.path().join("deltas");
     let length = || std::fs::metadata(&path).unwrap().len();
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
-    life().iter().for_each(|row| expected.apply(row).unwrap());
+    all_kinds_of_rows().iter().for_each(|row| expected.apply(row).unwrap());
     let mut store = MetadataStore::init(folder.path(), &identity).unwrap();
-    store.commit(&life(), &fail).unwrap();
+    store.commit(&all_kinds_of_rows(), &fail).unwrap();
     // The commit added four deltas and removed one of them.
     assert_eq!(length(), 4 * 256);
     let region = RegionIndex::new(2);
@@ -271,7 +271,7 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
     for version in 9..40 {
         let floor = Row::Floor { region, member, floor: Version::new(version) };
         let folded = Row::Folded { region, member, version: Version::new(version) };
-        for rows in [vec![another(version), floor], vec![folded]] {
+        for rows in [vec![another_delta(version), floor], vec![folded]] {
             rows.iter().for_each(|row| expected.apply(row).unwrap());
             store.commit(&rows, &fail).unwrap();
             assert_same(&store.load(&identity).unwrap(), &expected);
@@ -280,14 +280,14 @@ fn bytes_of_deltas_are_written_once_and_their_places_are_used_again() {
             drop(store);
             store = MetadataStore::open(folder.path(), &identity).unwrap();
             assert_same(&store.load(&identity).unwrap(), &expected);
-            assert!(length() <= 2 * 256, "what is behind the last one is cut off");
+            assert!(length() <= 2 * 256, "the file is truncated behind the last slot");
         }
     }
     assert!(length() <= 4 * 256, "it does not grow");
     store.commit(&[Row::Dropped { region }], &fail).unwrap();
     drop(store);
     drop(MetadataStore::open(folder.path(), &identity).unwrap());
-    assert_eq!(length(), 0, "a region that is given up has none");
+    assert_eq!(length(), 0, "a dropped region has none");
 }
 
 impl Versioned for DeltaRow1 {
@@ -295,14 +295,14 @@ impl Versioned for DeltaRow1 {
 }
 
 #[test]
-fn deltas_of_version_1_are_read_marked_and_forgotten() {
+fn delta_rows_v1_are_read_applied_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let (identity, fail) = (own(0), FailPoints::default());
     let store = MetadataStore::init(folder.path(), &identity).unwrap();
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
-    life().iter().for_each(|row| expected.apply(row).unwrap());
-    store.commit(&life(), &fail).unwrap();
-    let row = another(9);
+    all_kinds_of_rows().iter().for_each(|row| expected.apply(row).unwrap());
+    store.commit(&all_kinds_of_rows(), &fail).unwrap();
+    let row = another_delta(9);
     let Row::Stored { region, member, change, bytes } = row.clone() else { panic!("a delta") };
     let old = DeltaRow1 { change, is_folded: false, bytes };
     let mut batch = Batch::new();
@@ -319,11 +319,11 @@ fn deltas_of_version_1_are_read_marked_and_forgotten() {
 }
 
 #[test]
-fn bytes_of_deltas_that_are_others_or_missing_are_told() {
+fn wrong_or_missing_delta_bytes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (identity, fail) = (own(0), FailPoints::default());
     let store = MetadataStore::init(folder.path(), &identity).unwrap();
-    store.commit(&life(), &fail).unwrap();
+    store.commit(&all_kinds_of_rows(), &fail).unwrap();
     let path = folder.path().join("deltas");
     let whole = std::fs::read(&path).unwrap();
     let mut bad = whole.clone();
@@ -331,7 +331,7 @@ fn bytes_of_deltas_that_are_others_or_missing_are_told() {
     std::fs::write(&path, bad).unwrap();
     let error = store.load(&identity).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    assert!(error.to_string().ends_with("are others"), "{error}");
+    assert!(error.to_string().ends_with("do not match its signature"), "{error}");
     drop(store);
     for left in [&whole[..3 * 256], &[]] {
         std::fs::write(&path, left).unwrap();
@@ -352,11 +352,11 @@ fn bytes_of_deltas_that_are_others_or_missing_are_told() {
 /// region that leaves.
 fn moves() -> Vec<Row> {
     let place = |index: u32| RegionId { tome: TomeId::new(0), index: RegionIndex::new(index) };
-    let seats = |own: usize, index: u32| -> Vec<RegionId> {
+    let slots = |own: usize, index: u32| -> Vec<RegionId> {
         let others = (1..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
-        let mut seats: Vec<RegionId> = others.collect();
-        seats.insert(own, place(index));
-        seats
+        let mut slots: Vec<RegionId> = others.collect();
+        slots.insert(own, place(index));
+        slots
     };
     let split: fulgurite_tome_core::CodeParams = "3+2".parse().unwrap();
     let taken = |index: u32, own: usize, id: u32| {
@@ -367,7 +367,7 @@ fn moves() -> Vec<Row> {
         let plan = Rebuild::new(planned.group, split, member, &available).unwrap();
         building.latest = [30, 40, 50].map(Version::new).to_vec();
         (building.available, building.plan, building.segment) = (available, Some(plan), 1);
-        let group = Group::new(GroupId::new(id), split, seats(own, index)).unwrap();
+        let group = Group::new(GroupId::new(id), split, slots(own, index)).unwrap();
         let region = RegionIndex::new(index);
         let block = |version: u32, spot: u32| Row::Block {
             region,
@@ -390,7 +390,7 @@ fn moves() -> Vec<Row> {
     };
     let (data, parity, dropped) = (taken(0, 1, 5), taken(1, 4, 6), taken(2, 0, 7));
     let after = data[0].clone();
-    let Row::Seat { group, .. } = after else { panic!("a seat") };
+    let Row::Seat { group, .. } = after else { panic!("a member slot") };
     let from = group.seats()[1];
     let to = RegionId { tome: TomeId::new(8), index: REGION };
     let planned = Move { group: group.id(), member: Member::new(1), from, to };
@@ -408,7 +408,7 @@ fn moves() -> Vec<Row> {
 }
 
 #[test]
-fn rows_of_a_rebuild_are_what_is_known_after_each_start() {
+fn rebuild_rows_survive_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let (path, identity) = (folder.path().join("tome"), own(0));
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
@@ -423,13 +423,13 @@ fn rows_of_a_rebuild_are_what_is_known_after_each_start() {
     let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
     store.commit(&moves(), &FailPoints::default()).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
-    assert_eq!(expected.regions().count(), 2, "one was given up");
+    assert_eq!(expected.regions().count(), 2, "one was dropped");
     let latest = expected.region(REGION).unwrap().latest();
-    assert_eq!(latest, Version::new(72), "no version is given twice");
+    assert_eq!(latest, Version::new(72), "no version is reused");
 }
 
 #[test]
-fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
+fn metadata_store_of_another_tome_or_in_use_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tome");
     let refused = |identity: &TomeIdentity, may_make| {
@@ -438,35 +438,35 @@ fn an_awake_store_of_another_is_named_and_one_in_use_is_not_opened() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         error.to_string().replace(&path.display().to_string(), "PATH")
     };
-    expect![[r#"the metadata store "PATH" is not used: it is none of a tome: nothing is there"#]]
-        .assert_eq(&refused(&own(0), false));
+    expect![[
+        r#"the metadata store "PATH" cannot be used: it is missing: there is no such folder"#
+    ]]
+    .assert_eq(&refused(&own(0), false));
     let store = MetadataStore::init(&path, &own(0)).unwrap();
     expect![[r#""PATH/lock" is in use by another process"#]].assert_eq(&refused(&own(0), true));
-    store.commit(&life(), &FailPoints::default()).unwrap();
+    store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
     drop(store);
-    expect![[
-        r#"the metadata store "PATH" is not used: it is one of tome 0, and tome 1 belongs here"#
-    ]]
-    .assert_eq(&refused(&own(1), true));
+    expect![[r#"the metadata store "PATH" cannot be used: it belongs to tome 0, not to tome 1"#]]
+        .assert_eq(&refused(&own(1), true));
     let other = TomeIdentity::new(set(8), TomeId::new(0), layout(3));
     assert!(refused(&other, true).ends_with(&format!(
-        "it is one of set {}, and set {} belongs here",
+        "it belongs to set {}, not to set {}",
         set(7),
         set(8)
     )));
     let other = TomeIdentity::new(set(7), TomeId::new(0), layout(4));
-    assert!(refused(&other, true).contains("divided as"));
+    assert!(refused(&other, true).contains("its layout is"));
     let (store, found) = MetadataStore::open_any(&path).unwrap();
     assert_eq!(found, own(0));
     assert_eq!(store.load(&found).unwrap().objects().count(), 1);
 }
 
 #[test]
-fn rows_that_do_not_fit_are_told_and_end_no_process() {
+fn inconsistent_rows_are_errors_not_panics() {
     let bad = |row: Row| {
         let folder = tempfile::tempdir().unwrap();
         let store = MetadataStore::init(folder.path(), &own(0)).unwrap();
-        store.commit(&life(), &FailPoints::default()).unwrap();
+        store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
         store.commit(&[row], &FailPoints::default()).unwrap();
         let error = store.load(&own(0)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -480,25 +480,26 @@ fn rows_that_do_not_fit_are_told_and_end_no_process() {
         change: Signature::ZERO,
     };
     expect!["offset 12 is not below 12"].assert_eq(&bad(block(12, 50)));
-    expect!["spot 56 is not below 56"].assert_eq(&bad(block(3, 56)));
-    expect!["two blocks of region 1 lie in one spot"].assert_eq(&bad(block(3, 9)));
-    expect!["spot 40 of region 2 is another region's as well"].assert_eq(&bad(block(3, 40)));
+    expect!["physical block 56 is not below 56"].assert_eq(&bad(block(3, 56)));
+    expect!["two blocks of region 1 share a physical block"].assert_eq(&bad(block(3, 9)));
+    expect!["physical block 40 of region 2 belongs to another one too"]
+        .assert_eq(&bad(block(3, 40)));
     let (region, member) = (REGION, Member::new(0));
     let floor = Row::Floor { region, member, floor: Version::new(2) };
-    expect!["region 1 has nothing of member 0 of its group"].assert_eq(&bad(floor));
+    expect!["region 1 cannot have deltas of member 0 of its group"].assert_eq(&bad(floor));
     let object = Object {
         blocks: vec![(REGION, Offset::new(0))],
         bytes: 3,
         digest: sector_checksum(b"one"),
     };
     let second = Row::Object { name: "second".to_owned(), object };
-    expect![[r#"block 0 of region 1 is not object "second"'s"#]].assert_eq(&bad(second));
+    expect![[r#"block 0 of region 1 cannot belong to object "second""#]].assert_eq(&bad(second));
 }
 
 const LABEL: Label = Label { region: REGION, offset: Offset::new(3), version: Version::new(9) };
 
 #[test]
-fn files_of_version_1_stay_as_they_are() {
+fn file_format_v1_is_stable() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
     identity::make(&lease, &own(300), &FailPoints::default()).unwrap();
@@ -541,7 +542,7 @@ fn files_of_version_1_stay_as_they_are() {
 }
 
 #[test]
-fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() {
+fn scattered_object_is_read_only_if_every_byte_matches() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
     identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
@@ -549,8 +550,8 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     // Two in sequence, one after a gap, one before, and two in another file.
     let physical_blocks = [2, 3, 5, 1, 12, 13].map(PhysicalBlock::new);
     let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
-    for (spot, block) in physical_blocks.iter().zip(&blocks) {
-        disk.write(*spot, LABEL, block, &FailPoints::default()).unwrap();
+    for (physical_block, block) in physical_blocks.iter().zip(&blocks) {
+        disk.write(*physical_block, LABEL, block, &FailPoints::default()).unwrap();
     }
     disk.sync().unwrap();
     let bytes = blocks.concat()[..6 * 256 - 100].to_vec();
@@ -569,42 +570,46 @@ fn an_object_is_gathered_from_wherever_it_lies_and_not_when_a_byte_is_another() 
     assert_eq!(
         read_object(&[2, 3, 5, 1, 12, 14].map(PhysicalBlock::new)),
         None,
-        "nothing lies there"
+        "nothing is there"
     );
     assert_eq!(
         read_object(&[2, 3, 5, 1, 12, 30].map(PhysicalBlock::new)),
         None,
         "there is no such file"
     );
-    for spot in physical_blocks {
-        let (file, slot) = (spot.get() / 12, spot.get() % 12);
+    for physical_block in physical_blocks {
+        let (file, slot) = (physical_block.get() / 12, physical_block.get() % 12);
         let path = folder.path().join(format!("blocks-{file:05}"));
         let whole = std::fs::read(&path).unwrap();
         for at in [0, 9, 40, 60, 511, 512, 600, 767] {
             let mut bad = whole.clone();
             bad[4096 + 768 * slot as usize + at] ^= 1;
             std::fs::write(&path, bad).unwrap();
-            assert_eq!(read_object(&physical_blocks), None, "byte {at} of spot {spot}");
+            assert_eq!(
+                read_object(&physical_blocks),
+                None,
+                "byte {at} of physical block {physical_block}"
+            );
         }
         std::fs::write(&path, whole).unwrap();
     }
 }
 
 #[test]
-fn a_block_that_is_not_that_of_its_place_cannot_be_read() {
+fn block_with_mismatched_label_is_unreadable() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
     identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
-    for spot in 0..3 {
-        disk.write(PhysicalBlock::new(spot), LABEL, &[1; 256], &FailPoints::default()).unwrap();
+    for number in 0..3 {
+        disk.write(PhysicalBlock::new(number), LABEL, &[1; 256], &FailPoints::default()).unwrap();
     }
     disk.sync().unwrap();
     let path = folder.path().join("blocks-00000");
     let whole = std::fs::read(&path).unwrap();
-    let read = |bytes: &[u8], spot| {
+    let read = |bytes: &[u8], number| {
         std::fs::write(&path, bytes).unwrap();
-        Disk::open(lease.clone(), &own(0)).unwrap().read(PhysicalBlock::new(spot)).unwrap()
+        Disk::open(lease.clone(), &own(0)).unwrap().read(PhysicalBlock::new(number)).unwrap()
     };
     assert_eq!(read(&whole, 1), Some((LABEL, vec![1; 256])));
     for at in [4096 + 768, 4096 + 768 + 40, 4096 + 768 + 511, 4096 + 768 + 700] {
@@ -615,7 +620,7 @@ fn a_block_that_is_not_that_of_its_place_cannot_be_read() {
     }
     let mut moved = whole.clone();
     moved.copy_within(4096..4096 + 768, 4096 + 768);
-    assert_eq!(read(&moved, 1), None, "the block of another spot");
+    assert_eq!(read(&moved, 1), None, "the block belongs elsewhere");
     assert_eq!(read(&whole[..whole.len() - 1], 2), None, "cut off");
     assert_eq!(read(&whole, 30), None, "there is no such file");
     let mut bad = whole;
@@ -624,34 +629,33 @@ fn a_block_that_is_not_that_of_its_place_cannot_be_read() {
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
     let error =
         disk.write(PhysicalBlock::new(1), LABEL, &[2; 256], &FailPoints::default()).unwrap_err();
-    expect!["a file of tome 0 is damaged: blocks-00000 does not begin as a file of this tome"]
+    expect!["a file of tome 0 is damaged: blocks-00000 has a header that is not of this tome"]
         .assert_eq(&error.to_string());
 }
 
 #[test]
-fn a_disk_of_another_is_named_and_stays_as_it_is() {
+fn disk_of_another_tome_is_rejected_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
     let fail = FailPoints::default();
     let refused = |identity: &TomeIdentity| {
         let error = identity::make(&lease, identity, &fail).unwrap_err();
         assert!(matches!(error, TomesError::WrongDisk { .. }));
-        error.to_string().replace("the disk of tome 0 is not used: it is ", "")
+        error.to_string().replace("the disk of tome 0 cannot be used: ", "")
     };
     std::fs::write(folder.path().join("blocks-00000"), "whose?").unwrap();
-    expect![[r#"a disk with "blocks-00000" that does not say whose it is"#]]
-        .assert_eq(&refused(&own(0)));
+    expect![[r#"it has "blocks-00000" but no identity file"#]].assert_eq(&refused(&own(0)));
     std::fs::remove_file(folder.path().join("blocks-00000")).unwrap();
     let error = Disk::open(lease.clone(), &own(0)).unwrap_err();
-    expect!["the disk of tome 0 is not used: it is a disk that says nothing of itself"]
+    expect!["the disk of tome 0 cannot be used: it has no identity file"]
         .assert_eq(&error.to_string());
     identity::make(&lease, &own(0), &fail).unwrap();
     let text = std::fs::read_to_string(folder.path().join(TOME_FILE)).unwrap();
-    expect!["the disk of tome 1 is not used: it is of tome 0, and tome 1 belongs here"]
+    expect!["the disk of tome 1 cannot be used: it belongs to tome 0, not to tome 1"]
         .assert_eq(&refused(&own(1)));
     let other = TomeIdentity::new(set(8), TomeId::new(0), layout(3));
-    let said = format!("of set {}, and set {} belongs here", set(7), set(8));
-    assert_eq!(refused(&other), said);
+    let expected = format!("it belongs to set {}, not to set {}", set(7), set(8));
+    assert_eq!(refused(&other), expected);
     refused(&TomeIdentity::new(set(7), TomeId::new(0), layout(2)));
     assert_eq!(std::fs::read_to_string(folder.path().join(TOME_FILE)).unwrap(), text);
     // One of the two copies is enough, and the other is rewritten.
@@ -663,14 +667,14 @@ fn a_disk_of_another_is_named_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_store_is_older_than_its_set_or_the_other_way_round_and_a_start_cut_short_is_neither() {
+fn start_counts_detect_older_copies() {
     let starts = StartCountsRow { begun: 7, done: 7 };
     let begun = starts.next();
     assert_eq!(
         (begun, begun.ended()),
         (StartCountsRow { begun: 8, done: 7 }, StartCountsRow { begun: 8, done: 8 })
     );
-    let ages = |of: StartCountsRow| [6, 7, 8, 9].map(|own| of.age(StartRow(own)));
+    let ages = |counts: StartCountsRow| [6, 7, 8, 9].map(|own| counts.age(StartRow(own)));
     use CopyAge::{Latest, Older, SetOlder};
     assert_eq!(ages(starts), [Older, Latest, SetOlder, SetOlder]);
     assert_eq!(ages(begun), [Older, Latest, Latest, SetOlder], "the store has it, or not");
@@ -680,15 +684,15 @@ fn a_store_is_older_than_its_set_or_the_other_way_round_and_a_start_cut_short_is
 }
 
 #[test]
-fn a_disk_turns_when_the_one_before_under_its_token_stands_still() {
+fn spin_gate_admits_one_spinning_disk_per_token() {
     let gate = SpinGate::default();
     let (token, epoch) = (TokenId(0), Epoch::new);
     let (first, second) = (TomeId::new(1), TomeId::new(2));
     gate.admit(token, epoch(3), first).unwrap();
     gate.admit(TokenId(1), epoch(1), TomeId::new(3)).unwrap();
-    let turns = gate.admit(token, epoch(4), second).unwrap_err();
-    expect!["the disk of tome 1 turns still under token 0"].assert_eq(&turns.to_string());
-    assert_eq!(turns.kind(), ErrorKind::Unavailable);
+    let error = gate.admit(token, epoch(4), second).unwrap_err();
+    expect!["the disk of tome 1 still spins under token 0"].assert_eq(&error.to_string());
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
     // The later lease is known, so the earlier one is void.
     let stale = gate.admit(token, epoch(3), first).unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Conflict);

@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) enum TokenManagerMessage {
     Received { tome: TomeId, message: ToTokenManager },
-    Turned,
+    ClockAdvanced,
     Stop,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum TokenManagerMessage {
 pub(crate) struct TokenManagerDriver {
     inbox: SyncSender<TokenManagerMessage>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    trouble: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<String>>>,
     stuck: watch::Sender<bool>,
 }
 
@@ -57,7 +57,7 @@ struct Loop {
     network: Arc<dyn Network>,
     clock: Clock,
     fail: Arc<FailPoints>,
-    trouble: Arc<Mutex<Option<String>>>,
+    failure: Arc<Mutex<Option<String>>>,
     /// Whether the store could not be written after it was reopened either.
     stuck: watch::Sender<bool>,
     events: EventPublisher,
@@ -77,15 +77,15 @@ impl TokenManagerDriver {
         network: Arc<dyn Network>,
         (clock, events): (Clock, EventPublisher),
         (fail, faults): (Arc<FailPoints>, FaultInjector),
-        known: impl FnOnce(SyncSender<TokenManagerMessage>),
+        register: impl FnOnce(SyncSender<TokenManagerMessage>),
     ) -> Result<Self> {
         let (inbox, messages) = sync_channel(TOKEN_MANAGER_INBOX_MAX);
-        known(inbox.clone());
-        let turned = inbox.clone();
-        clock.listen(move || drop(turned.try_send(TokenManagerMessage::Turned)));
+        register(inbox.clone());
+        let advanced = inbox.clone();
+        clock.listen(move || drop(advanced.try_send(TokenManagerMessage::ClockAdvanced)));
         let token_manager = TokenManager::new(clock.passed(), tomes, tokens);
-        let trouble = Arc::<Mutex<Option<String>>>::default();
-        let (holders, own, retry_at) = (BTreeMap::new(), Arc::clone(&trouble), None);
+        let failure = Arc::<Mutex<Option<String>>>::default();
+        let (holders, shared_failure, retry_at) = (BTreeMap::new(), Arc::clone(&failure), None);
         let stuck = watch::Sender::new(false);
         let manager = Loop {
             token_manager,
@@ -96,7 +96,7 @@ impl TokenManagerDriver {
             network,
             clock,
             fail,
-            trouble: own,
+            failure: shared_failure,
             stuck: stuck.clone(),
             events,
             holders,
@@ -105,12 +105,12 @@ impl TokenManagerDriver {
             .name("tokens".to_owned())
             .spawn(move || manager.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
-        Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble, stuck })
+        Ok(Self { inbox, thread: Mutex::new(Some(thread)), failure, stuck })
     }
 
     /// Returns why no tokens are granted now.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the reason once no tokens have been granted for so long that reads should fail.
@@ -121,7 +121,7 @@ impl TokenManagerDriver {
             let _ = stuck.wait_for(|is_stuck| *is_stuck).await;
             // Reads of a spinning disk need no token.
             tokio::time::sleep(STUCK_GRACE.into()).await;
-            if let Some(why) = self.trouble().filter(|_| *stuck.borrow()) {
+            if let Some(why) = self.failure().filter(|_| *stuck.borrow()) {
                 return why;
             }
         }
@@ -132,7 +132,7 @@ impl TokenManagerDriver {
         let _ = self.inbox.send(TokenManagerMessage::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread of the keeper of tokens panicked");
+            tracing::error!("the thread of the token manager panicked");
         }
     }
 }
@@ -150,7 +150,7 @@ impl Loop {
                 Ok(TokenManagerMessage::Received { tome, message }) => {
                     self.step(Event::Received { tome, message })
                 }
-                Ok(TokenManagerMessage::Turned) => {}
+                Ok(TokenManagerMessage::ClockAdvanced) => {}
                 Err(RecvTimeoutError::Timeout) => self.step(Event::Timer),
                 Ok(TokenManagerMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -186,8 +186,8 @@ impl Loop {
         self.token_manager.step(self.clock.passed(), event, &mut out);
         for command in out.drain() {
             match command {
-                Command::Commit { token, kept } => {
-                    if let Err(error) = self.keep(token, kept) {
+                Command::Commit { token, state: kept } => {
+                    if let Err(error) = self.persist(token, kept) {
                         self.write_failed(&error);
                         return;
                     }
@@ -199,11 +199,11 @@ impl Loop {
         }
     }
 
-    fn keep(&self, token: TokenId, kept: TokenState) -> Result<()> {
-        if let Some(tome) = kept.holder {
+    fn persist(&self, token: TokenId, state: TokenState) -> Result<()> {
+        if let Some(tome) = state.holder {
             self.faults.pass(tome, InjectedFault::Token)?;
         }
-        self.store.keep(token, kept)
+        self.store.record_token(token, state)
     }
 
     /// Returns the persisted state, once it can be written again.
@@ -216,12 +216,12 @@ impl Loop {
 
     /// Records a failed write. No message is sent before its state is persisted.
     fn write_failed(&mut self, error: &TomesError) {
-        let why = format!("no tokens are given now: {}", error_chain(error));
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if trouble.is_none() {
+        let why = format!("no tokens are granted now: {}", error_chain(error));
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
             tracing::error!("{why}");
         }
-        *trouble = Some(why);
+        *failure = Some(why);
         self.retry_at = Some(self.clock.passed() + TOKEN_MANAGER_BACKOFF);
     }
 
@@ -232,9 +232,9 @@ impl Loop {
                 let now = self.clock.passed();
                 self.token_manager = TokenManager::new(now, self.tomes, &tokens);
                 self.retry_at = None;
-                let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-                tracing::info!("tokens are given again: what is written down can be");
-                *trouble = None;
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                tracing::info!("tokens are granted again: the set store can be written");
+                *failure = None;
                 self.stuck.send_replace(false);
             }
             Err(error) => {
@@ -247,7 +247,7 @@ impl Loop {
     /// Reports a granted or released token to subscribers.
     fn publish(&mut self, done: Command) {
         match done {
-            Command::Commit { token, kept: TokenState { holder: None, .. } } => {
+            Command::Commit { token, state: TokenState { holder: None, .. } } => {
                 if self.holders.remove(&token).is_some() {
                     self.events.send(|| TomeEvent::Token { token, tome: None });
                 }

@@ -58,7 +58,7 @@ impl UnpluggedTome {
     pub fn object(&mut self, name: &str) -> Result<Vec<u8>> {
         let Self { metadata, disk, .. } = self;
         // An unreadable block is rebuilt from its segment, whatever the reason.
-        let mut read = |spot| disk.read(spot).ok().flatten().map(|(_, block)| block);
+        let mut read = |block| disk.read(block).ok().flatten().map(|(_, block)| block);
         Ok(offline_read::object(metadata, name, &mut read)?)
     }
 
@@ -68,7 +68,7 @@ impl UnpluggedTome {
     /// As [`offline_read::holding`].
     pub fn holding(&mut self, group: GroupId, offset: Offset) -> Result<Holding> {
         let Self { metadata, disk, .. } = self;
-        let mut read = |spot| disk.read(spot).ok().flatten().map(|(_, block)| block);
+        let mut read = |block| disk.read(block).ok().flatten().map(|(_, block)| block);
         Ok(offline_read::holding(metadata, group, offset, &mut read)?)
     }
 }

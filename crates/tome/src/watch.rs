@@ -185,7 +185,7 @@ impl EventSubscription {
     /// Cancelling it loses nothing.
     pub async fn next(&mut self) -> Option<Result<TimestampedEvent, Missed>> {
         match self.0.recv().await {
-            Ok(happened) => Some(Ok(happened)),
+            Ok(event) => Some(Ok(event)),
             Err(RecvError::Lagged(missed)) => Some(Err(Missed(missed))),
             Err(RecvError::Closed) => None,
         }

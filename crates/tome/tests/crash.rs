@@ -29,12 +29,12 @@ const VICTIM: &str = "victim";
 const PASSAGES: [u32; 2] = [0, 7];
 
 /// Processes that run in parallel.
-const AT_A_TIME: usize = 3;
+const PARALLEL: usize = 3;
 
 const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 
 /// Points from here on are passed when member slots move.
-const SEATS_FROM: &str = "tomes-moves-planned";
+const MOVES_FROM: &str = "tomes-moves-planned";
 
 /// This point is passed when an object of a lost tome is removed.
 const REMOVAL_KEPT: &str = "tomes-removal-kept";
@@ -47,7 +47,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments.get(1).map(String::as_str) == Some(VICTIM) {
         let count = arguments[4].parse().unwrap();
-        run(be_killed(&Shelf::at(Path::new(&arguments[2])), (&arguments[3], count)));
+        run(run_victim(&Shelf::in_folder(Path::new(&arguments[2])), (&arguments[3], count)));
         return;
     }
     // As a test harness does: a filter for another name selects none of these.
@@ -55,14 +55,14 @@ fn main() {
     if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
         return;
     }
-    // They wait more than they work.
+    // Most of their time is waiting.
     let all = || FAIL_POINTS.into_iter().flat_map(|point| PASSAGES.map(|count| (point, count)));
     let killed = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {
-        for first in 0..AT_A_TIME {
+        for first in 0..PARALLEL {
             let killed = &killed;
             scope.spawn(move || {
-                for (point, count) in all().skip(first).step_by(AT_A_TIME) {
+                for (point, count) in all().skip(first).step_by(PARALLEL) {
                     if check(point, count) {
                         killed.lock().unwrap().insert(point);
                     }
@@ -70,7 +70,7 @@ fn main() {
             });
         }
     });
-    assert_eq!(killed.into_inner().unwrap(), BTreeSet::from(FAIL_POINTS), "every point is passed");
+    assert_eq!(killed.into_inner().unwrap(), BTreeSet::from(FAIL_POINTS), "every point was passed");
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -89,76 +89,79 @@ fn check(point: &str, count: u32) -> bool {
         .output()
         .unwrap();
     let text = String::from_utf8(victim.stdout).unwrap();
-    let said: Vec<&str> = text.lines().collect();
+    let output: Vec<&str> = text.lines().collect();
     let was_killed = victim.status.code().is_none();
     let error = String::from_utf8_lossy(&victim.stderr);
-    assert!(was_killed || said.last() == Some(&"done"), "{point}: {} {error}", victim.status);
+    assert!(was_killed || output.last() == Some(&"done"), "{point}: {} {error}", victim.status);
     let context = format!("{point}, passage {count}");
-    without_two(&shelf, &said, &context);
-    run(look(&shelf, &said, &context));
+    without_two(&shelf, &output, &context);
+    run(check_set(&shelf, &output, &context));
     was_killed
 }
 
 /// Puts, protects and deletes, loses a tome and rebuilds it, and prints what was acknowledged.
-async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
+async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
     let fail = FailPoints::armed(point, count).unwrap();
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
-    let say = |what: &str| {
+    let print = |what: &str| {
         let mut out = std::io::stdout();
         out.write_all(format!("{what}\n").as_bytes()).unwrap();
         out.flush().unwrap();
     };
     for name in ["0", "1"] {
         let tome = shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
-        say(&format!("put {name}"));
+        print(&format!("put {name}"));
         shelf.wait(set.protected(name)).await.unwrap();
-        say(&format!("protected {name} {tome}"));
+        print(&format!("protected {name} {tome}"));
     }
     shelf.settle(&set).await;
-    say("deleting 1");
+    print("deleting 1");
     shelf.wait(set.delete("1")).await.unwrap();
-    say("deleted 1");
+    print("deleted 1");
     for name in ["2", "3"] {
         shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
-        say(&format!("put {name}"));
+        print(&format!("put {name}"));
     }
     for name in ["2", "3"] {
         let tome = set.tome_of(name).unwrap();
         shelf.wait(set.protected(name)).await.unwrap();
-        say(&format!("protected {name} {tome}"));
+        print(&format!("protected {name} {tome}"));
     }
     let lost = set.tome_of("3").unwrap();
     let unknown = set.tome_of("2").unwrap();
     set.stop();
     drop(set);
-    say(&format!("unknown {unknown}"));
+    print(&format!("unknown {unknown}"));
     remove(&metadata(&shelf.folder, unknown));
-    let of_survey = || match INVENTORY.contains(&point) {
+    let inventory_fail_point = || match INVENTORY.contains(&point) {
         true => FailPoints::armed(point, count).unwrap(),
         false => FailPoints::default(),
     };
-    let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
+    let set =
+        TomeSet::open(SetOptions { fail: inventory_fail_point(), ..shelf.options() }).unwrap();
     inventory(shelf, &set, unknown).await;
     set.stop();
     drop(set);
-    let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
+    let set =
+        TomeSet::open(SetOptions { fail: inventory_fail_point(), ..shelf.options() }).unwrap();
     assert_eq!(set.rebuilt().len(), 1);
     shelf.settle(&set).await;
     set.stop();
     drop(set);
-    say(&format!("regained {unknown}"));
-    say(&format!("lost {lost}"));
+    print(&format!("regained {unknown}"));
+    print(&format!("lost {lost}"));
     lose(&shelf.folder, lost);
     shelf.add();
     // Other points were passed above.
-    let is_of_seats = FAIL_POINTS.iter().skip_while(|of| **of != SEATS_FROM).any(|of| *of == point);
+    let is_of_moves =
+        FAIL_POINTS.iter().skip_while(|name| **name != MOVES_FROM).any(|name| *name == point);
     let fail = FailPoints::armed(point, count).unwrap();
-    let fail = if is_of_seats { fail } else { FailPoints::default() };
+    let fail = if is_of_moves { fail } else { FailPoints::default() };
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     if point == REMOVAL_KEPT {
-        say("deleting 3");
+        print("deleting 3");
         set.delete("3").await.unwrap();
-        say("deleted 3");
+        print("deleted 3");
     }
     set.rebuild(lost).await.unwrap();
     shelf.moved(&set).await;
@@ -166,7 +169,7 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     drop(set);
     let set = shelf.open();
     assert_eq!(shelf.wait(set.get("0")).await.unwrap(), noise("0", LENGTH));
-    say("done");
+    print("done");
 }
 
 /// Runs the inventory of a lost tome's disk.
@@ -181,21 +184,21 @@ async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
 }
 
 /// Returns the tome whose metadata store was removed, if it was not rebuilt.
-fn unknown_of(said: &[&str]) -> Option<TomeId> {
-    let unknown = said.iter().find_map(|line| line.strip_prefix("unknown "))?;
-    let is_regained = said.iter().any(|line| line.starts_with("regained "));
+fn unknown_of(output: &[&str]) -> Option<TomeId> {
+    let unknown = output.iter().find_map(|line| line.strip_prefix("unknown "))?;
+    let is_regained = output.iter().any(|line| line.starts_with("regained "));
     (!is_regained).then(|| TomeId::new(unknown.parse().unwrap()))
 }
 
 /// Checks that objects acknowledged as protected are recovered without their tome and any other.
-fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
-    let protected: Vec<(&str, TomeId)> = said
+fn without_two(shelf: &Shelf, output: &[&str], context: &str) {
+    let protected: Vec<(&str, TomeId)> = output
         .iter()
         .filter_map(|line| line.strip_prefix("protected ")?.split_once(' '))
-        .filter(|(name, _)| !said.contains(&format!("deleting {name}").as_str()))
+        .filter(|(name, _)| !output.contains(&format!("deleting {name}").as_str()))
         .map(|(name, tome)| (name, TomeId::new(tome.parse().unwrap())))
         .collect();
-    if protected.is_empty() || lost_of(said).is_some() || unknown_of(said).is_some() {
+    if protected.is_empty() || lost_of(output).is_some() || unknown_of(output).is_some() {
         return;
     }
     let mut all: BTreeMap<TomeId, UnpluggedTome> =
@@ -211,13 +214,13 @@ fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
 }
 
 /// Returns the tome whose directories were removed.
-fn lost_of(said: &[&str]) -> Option<TomeId> {
-    let lost = said.iter().find_map(|line| line.strip_prefix("lost "))?;
+fn lost_of(output: &[&str]) -> Option<TomeId> {
+    let lost = output.iter().find_map(|line| line.strip_prefix("lost "))?;
     Some(TomeId::new(lost.parse().unwrap()))
 }
 
-async fn look(shelf: &Shelf, said: &[&str], context: &str) {
-    let lost = lost_of(said);
+async fn check_set(shelf: &Shelf, output: &[&str], context: &str) {
+    let lost = lost_of(output);
     if let Some(lost) = lost {
         shelf.add();
         // It may have been killed before it removed them.
@@ -226,7 +229,7 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
     }
     // An interrupted step continues.
     let mut set = shelf.init();
-    let unknown = unknown_of(said);
+    let unknown = unknown_of(output);
     if let Some(tome) = unknown.filter(|tome| set.unknown().contains(tome)) {
         // It was killed before the store was rebuilt, so the inventory is requested again.
         inventory(shelf, &set, tome).await;
@@ -246,10 +249,10 @@ async fn look(shelf: &Shelf, said: &[&str], context: &str) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => panic!("{context}: {name}: {error}"),
         };
-        let was_put = said.contains(&format!("put {name}").as_str());
-        let is_wanted = was_put && !said.contains(&format!("deleting {name}").as_str());
+        let was_put = output.contains(&format!("put {name}").as_str());
+        let is_wanted = was_put && !output.contains(&format!("deleting {name}").as_str());
         assert!(found.is_some() || !is_wanted, "{context}: {name} was acknowledged");
-        let is_gone = said.contains(&format!("deleted {name}").as_str());
+        let is_gone = output.contains(&format!("deleted {name}").as_str());
         assert!(found.is_none() || !is_gone, "{context}: {name} is back");
         let is_same = |found: &Vec<u8>| *found == noise(name, LENGTH);
         assert!(found.as_ref().is_none_or(is_same), "{context}: {name}");

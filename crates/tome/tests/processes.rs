@@ -76,9 +76,9 @@ async fn tome(file: PathBuf) {
     send(&address.to_string());
     let file = TomesFile::read(&file).unwrap();
     let gone = async {
-        let (mut input, mut turns) = (tokio::io::stdin(), [0; 64]);
+        let (mut input, mut steps) = (tokio::io::stdin(), [0; 64]);
         loop {
-            let count = input.read(&mut turns).await.unwrap();
+            let count = input.read(&mut steps).await.unwrap();
             if count == 0 {
                 return;
             }
@@ -104,9 +104,9 @@ async fn start(world: &World, files: &BTreeMap<TomeId, PathBuf>, tome: TomeId) -
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut told = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).await.unwrap();
-    world.proxies[&tome].aim(told.trim().parse().unwrap());
+    let mut address = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).await.unwrap();
+    world.proxies[&tome].aim(address.trim().parse().unwrap());
     child
 }
 

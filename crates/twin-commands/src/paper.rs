@@ -137,8 +137,8 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let shown = folder.display();
     let entries = std::fs::read_dir(folder).with_context(|| {
         format!(
-            "cannot open folder \"{shown}\" with the statements: run it where `experiments` of the \
-             repository is, or name the folder with --experiments"
+            "cannot open folder \"{shown}\" with the statements: run from the root of the \
+             repository, or name the folder with --experiments"
         )
     })?;
     let mut paths = Vec::new();

@@ -26,7 +26,7 @@ use super::pool::{ThreadPool, thread_count};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
-  1  nothing in the space is enough; what came nearest is printed
+  1  no candidate meets the objective; the nearest miss is printed
   2  wrong command line
   3  wrong cost table, trace or parameter
   4  a file was not found";
@@ -34,7 +34,7 @@ Exit codes:
 /// The constraints that a plan meets, and what it leaves out.
 const CONSTRAINTS: &str = "\
 constraints: every read is answered, and as much is verified in the measured window as is
-written in it. A new platter always waits there, so how old the oldest gets is not asked about.";
+written in it. A new platter always waits there, so the age of the oldest one is not checked.";
 
 /// Flags of `twin plan`.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,7 +105,8 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     out.json(&plan)?;
     show(&plan, out)?;
     if plan.best.is_none() {
-        let message = "nothing in the space is enough: allow more libraries, or a longer objective";
+        let message =
+            "no candidate meets the objective: allow more libraries or a longer objective";
         return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
@@ -178,10 +179,10 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     let nearest = || plan.tried.iter().min_by(by_tail);
     let found = (plan.best.as_ref(), plan.runner_up.as_ref());
     let columns = Columns::print(found, nearest, 16, out)?;
-    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
+    let line = |name: &str, value: &dyn Fn(&Trial) -> String| columns.line(name, value);
     let currency = &plan.currency;
     line(&format!("cost, million {currency}"), &|trial| format!("{:.3}", trial.cost / 1e6))?;
-    line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
+    line("  of that, machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
     line("libraries", &|trial| trial.candidate.libraries.to_string())?;
     line("policy", &|trial| trial.candidate.policy.clone())?;
     line("read racks x drives, each", &|trial| {
@@ -190,13 +191,13 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     line("drive throughput, MB/s", &|trial| u32::from(trial.candidate.throughput).to_string())?;
     line("shuttles, each", &|trial| trial.candidate.shuttles().to_string())?;
     line("storage racks, each", &|trial| trial.candidate.storage_racks.to_string())?;
-    line("energy, kWh a day", &|trial| format!("{:.1}", trial.kwh_per_day))?;
+    line("energy, kWh per day", &|trial| format!("{:.1}", trial.kwh_per_day))?;
     line("drive utilization", &|trial| format!("{:.1} %", trial.utilization * 100.0))?;
     line("99.9th percentile of reads, h", &|trial| format!("{:.2}", trial.tail_s / 3600.0))?;
     line("  left of the objective", &|trial| format!("{:.1} %", trial.margin * 100.0))?;
     line("verification over ingest", &|trial| format!("{:.2}", trial.verify_margin))?;
     line("constraints", &|trial| {
-        if trial.constraints.is_met() { "held" } else { "not held" }.to_owned()
+        if trial.constraints.is_met() { "met" } else { "not met" }.to_owned()
     })?;
     for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
@@ -211,10 +212,13 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         plan.runs,
         plan.candidates,
         plan.seeds,
-        if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
+        if plan.is_cut_short { "; stopped at the limit of runs" } else { "" }
     ))?;
     if !plan.assumed.is_empty() {
-        out.text(format_args!("assumed, not known (--costs): {}", plan.assumed.join(", ")))?;
+        out.text(format_args!(
+            "assumed prices and powers (set them with --costs): {}",
+            plan.assumed.join(", ")
+        ))?;
     }
     out.text("Simulated: nothing here was measured on machines.")
 }
@@ -258,7 +262,9 @@ pub(super) fn bytes(text: &str) -> Result<ByteCount, String> {
             let bytes = (number * unit).round() as u64;
             Ok(ByteCount::new(bytes))
         }
-        _ => Err(format!("\"{text}\" is no count of bytes; write a number and a unit, like 50TB")),
+        _ => Err(format!(
+            "\"{text}\" is not a number of bytes; write a number and a unit, like 50TB"
+        )),
     }
 }
 
@@ -274,7 +280,7 @@ mod tests {
     use super::{bytes, per_day, share};
 
     #[test]
-    fn bytes_have_units_of_ten_and_of_two() {
+    fn byte_units_are_decimal_or_binary() {
         assert_eq!(per_day("50TB/day"), Ok(ByteCount::new(50_000_000_000_000)));
         assert_eq!(per_day("1.5 PB"), Ok(ByteCount::new(1_500_000_000_000_000)));
         assert_eq!(bytes("2TiB"), Ok(ByteCount::new(2 << 40)));

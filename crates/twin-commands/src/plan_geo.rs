@@ -22,14 +22,14 @@ use super::{read_toml, with_line};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
-  1  nothing in the space is enough; what came nearest is printed
+  1  no candidate meets the objective; the nearest miss is printed
   2  wrong command line
   3  wrong file
   4  the file was not found";
 
 /// What a plan leaves out.
 const LIMITATIONS: &str = "\
-not asked about: nodes, healing, versions that are kept, and what takes two sites at a time.";
+not included: nodes, healing, retained versions, and failures of two sites at a time.";
 
 /// Flags of `twin plan-geo`.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &PlanGeoArgs, out: &Output) -> anyhow::Result<()> {
     out.json(&plan)?;
     show(&plan, out)?;
     if plan.best.is_none() {
-        let message = "nothing in the space is enough: allow more sites, or a longer objective";
+        let message = "no candidate meets the objective: allow more sites or a longer objective";
         return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
@@ -94,30 +94,30 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     };
     let found = (plan.best.as_ref(), plan.runner_up.as_ref());
     let columns = Columns::print(found, nearest, 18, out)?;
-    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
+    let line = |name: &str, value: &dyn Fn(&Trial) -> String| columns.line(name, value);
     let ms = |seconds: f64| format!("{:.0}", seconds * 1e3);
-    line(&format!("cost a month, {}", plan.currency), &|trial| format!("{:.2}", trial.cost))?;
-    line("  of it bytes that lie there", &|trial| format!("{:.2}", trial.of.stored))?;
+    line(&format!("cost per month, {}", plan.currency), &|trial| format!("{:.2}", trial.cost))?;
+    line("  stored bytes", &|trial| format!("{:.2}", trial.of.stored))?;
     line("  requests", &|trial| format!("{:.2}", trial.of.requests))?;
     line("  bytes between sites", &|trial| format!("{:.2}", trial.of.sent))?;
     line("fragments, data + parity", &|trial| {
         format!("{} + {}", trial.candidate.data, trial.candidate.parity)
     })?;
-    line("sites that vote", &|trial| trial.candidate.voters.len().to_string())?;
-    line("sizes of quorums", &|trial| format!("{:?}", trial.candidate.sizes.get()).to_lowercase())?;
-    line("sites away, and all goes on", &|trial| trial.goes_with_away.to_string())?;
-    line("  and a put is one round", &|trial| trial.fast_with_away.to_string())?;
-    line("stored for each byte", &|trial| format!("{:.2}", trial.stored))?;
-    line("crossed, a byte put", &|trial| format!("{:.2}", trial.put_crossed))?;
-    line("crossed, a byte got", &|trial| format!("{:.2}", trial.get_crossed))?;
-    line("losses a year", &|trial| format!("{:.1e}", trial.losses_a_year))?;
+    line("voting sites", &|trial| trial.candidate.voters.len().to_string())?;
+    line("quorum sizes", &|trial| format!("{:?}", trial.candidate.sizes.get()).to_lowercase())?;
+    line("unavailable sites tolerated", &|trial| trial.goes_with_away.to_string())?;
+    line("  with puts in one round", &|trial| trial.fast_with_away.to_string())?;
+    line("bytes stored per user byte", &|trial| format!("{:.2}", trial.stored))?;
+    line("bytes between sites per byte put", &|trial| format!("{:.2}", trial.put_crossed))?;
+    line("bytes between sites per byte got", &|trial| format!("{:.2}", trial.get_crossed))?;
+    line("losses per year", &|trial| format!("{:.1e}", trial.losses_a_year))?;
     line("put, median, ms", &|trial| ms(trial.put_median_s))?;
     line("put, 99th percentile, ms", &|trial| ms(trial.put_s))?;
     line("get, median, ms", &|trial| ms(trial.get_median_s))?;
     line("get, 99th percentile, ms", &|trial| ms(trial.get_s))?;
     for (head, trial) in columns.trials() {
         out.text(format_args!("{head}: fragments at {}", names(plan, &trial.candidate.holders)))?;
-        out.text(format_args!("{head}: rows vote at {}", names(plan, &trial.candidate.voters)))?;
+        out.text(format_args!("{head}: voting rows at {}", names(plan, &trial.candidate.voters)))?;
     }
     print_remarks(plan, out)
 }
@@ -136,11 +136,11 @@ fn print_remarks(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         plan.tried.len(),
         plan.candidates,
         plan.seeds,
-        if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
+        if plan.is_cut_short { "; stopped at the limit of runs" } else { "" }
     ))?;
     out.text(format_args!(
-        "not worth a run: {} are lost too often, {} stand too few sites away, {} are late by \
-         arithmetic",
+        "excluded without a run: {} lose objects too often, {} tolerate too few unavailable \
+         sites, {} are too slow",
         excluded.lost, excluded.away, excluded.late
     ))?;
     out.text(LIMITATIONS)?;
@@ -148,12 +148,12 @@ fn print_remarks(plan: &Plan, out: &Output) -> anyhow::Result<()> {
 }
 
 fn summary(trial: &Trial) -> String {
-    let of = &trial.candidate;
+    let candidate = &trial.candidate;
     format!(
-        "{} + {}, {} vote, {:.2} a month: put {:.0} ms, get {:.0} ms, {}",
-        of.data,
-        of.parity,
-        of.voters.len(),
+        "{} + {}, {} vote, {:.2} per month: put {:.0} ms, get {:.0} ms, {}",
+        candidate.data,
+        candidate.parity,
+        candidate.voters.len(),
         trial.cost,
         trial.put_s * 1e3,
         trial.get_s * 1e3,

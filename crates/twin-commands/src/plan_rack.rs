@@ -24,14 +24,14 @@ use super::pool::{ThreadPool, thread_count};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  a plan was found
-  1  nothing in the space is enough; what came nearest is printed
+  1  no candidate meets the objective; the nearest miss is printed
   2  wrong command line
   3  wrong cost table or parameter
   4  the cost table was not found";
 
 /// What a plan leaves out.
 const LIMITATIONS: &str = "\
-not asked about: how writes delay reads (they wait for an idle rack), and disks that are replaced.";
+not included: how writes delay reads (they wait for an idle rack), and replaced disks.";
 
 /// Flags of `twin plan-rack`.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &PlanRackArgs, out: &Output) -> anyhow::Result<()> {
     out.json(&plan)?;
     show(&plan, &request, out)?;
     if plan.best.is_none() {
-        let message = "nothing in the space is enough: allow more racks, or a longer objective";
+        let message = "no candidate meets the objective: allow more racks or a longer objective";
         return Err(ExitError::new(Exit::Failure, message).into());
     }
     Ok(())
@@ -142,28 +142,30 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     let nearest = || plan.tried.iter().min_by(|a, b| a.tail_s.total_cmp(&b.tail_s));
     let found = (plan.best.as_ref(), plan.runner_up.as_ref());
     let columns = Columns::print(found, nearest, 18, out)?;
-    let line = |name: &str, of: &dyn Fn(&Trial) -> String| columns.line(name, of);
+    let line = |name: &str, value: &dyn Fn(&Trial) -> String| columns.line(name, value);
     line(&format!("cost, million {}", plan.currency), &|trial| format!("{:.3}", trial.cost / 1e6))?;
-    line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
+    line("  of that, machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;
     line("racks", &|trial| trial.candidate.racks.to_string())?;
     line("disks", &|trial| trial.candidate.disks().to_string())?;
     line("  each, TB", &|trial| format!("{:.1}", terabytes(trial.candidate.disk)))?;
-    line("turning at once, of a rack", &|trial| trial.candidate.provision.awake().to_string())?;
-    line("  of a tray and a column", &|trial| domains(trial).to_owned())?;
-    line("servers x Gbit/s, of a rack", &|trial| {
+    line("spinning disks at most, per rack", &|trial| {
+        trial.candidate.provision.awake().to_string()
+    })?;
+    line("  per tray and column", &|trial| domains(trial).to_owned())?;
+    line("servers x Gbit/s, per rack", &|trial| {
         format!("{} x {}", trial.candidate.servers, trial.candidate.nic_gbps)
     })?;
-    line("supplied and cooled, kW of a rack", &|trial| format!("{:.2}", trial.supplied_w / 1e3))?;
-    line("most that its disks drew, kW", &|trial| format!("{:.2}", trial.power_w_max / 1e3))?;
-    line("energy, kWh a day", &|trial| format!("{:.1}", trial.kwh_per_day))?;
-    line("room used at that age", &|trial| format!("{:.1} %", trial.used * 100.0))?;
+    line("power and cooling, kW per rack", &|trial| format!("{:.2}", trial.supplied_w / 1e3))?;
+    line("maximum power of its disks, kW", &|trial| format!("{:.2}", trial.power_w_max / 1e3))?;
+    line("energy, kWh per day", &|trial| format!("{:.1}", trial.kwh_per_day))?;
+    line("capacity used at that age", &|trial| format!("{:.1} %", trial.used * 100.0))?;
     line("first byte, mean, s", &|trial| format!("{:.2}", trial.mean_s))?;
     line("first byte, 99th percentile, s", &|trial| format!("{:.2}", trial.tail_s))?;
     line("  left of the objective", &|trial| format!("{:.1} %", trial.margin * 100.0))?;
-    line("reads refused", &|trial| format!("{:.2} %", trial.refused * 100.0))?;
-    line("spin-ups of a disk and day", &|trial| format!("{:.1}", trial.spin_ups_a_day))?;
+    line("reads rejected", &|trial| format!("{:.2} %", trial.refused * 100.0))?;
+    line("spin-ups per disk and day", &|trial| format!("{:.1}", trial.spin_ups_a_day))?;
     line("constraints", &|trial| {
-        if trial.constraints.is_met() { "held" } else { "not held" }.to_owned()
+        if trial.constraints.is_met() { "met" } else { "not met" }.to_owned()
     })?;
     for (head, trial) in columns.trials() {
         if let Some(missed) = trial.constraints.missed() {
@@ -179,19 +181,19 @@ const RATED_SPIN_UPS_PER_DAY: f64 = 164.0;
 /// Prints what the table leaves out.
 fn print_remarks(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> {
     let bounds = match (request.power_w_max, request.spin_ups_a_day_max) {
-        (None, None) => "no bound of power and no budget of spin-ups was given",
-        (Some(_), None) => "no budget of spin-ups was given",
-        (None, Some(_)) => "no bound of power was given",
-        (Some(_), Some(_)) => "power and spin-ups are bounded",
+        (None, None) => "no power limit and no spin-up budget was set",
+        (Some(_), None) => "no spin-up budget was set",
+        (None, Some(_)) => "no power limit was set",
+        (Some(_), Some(_)) => "power and spin-ups are limited",
     };
     out.text(format_args!(
-        "constraints: no read refused, room for all, a network that takes in what comes; {bounds}"
+        "constraints: no rejected reads, room for all data, bandwidth for the ingest; {bounds}"
     ))?;
     let best = plan.best.as_ref().filter(|_| request.spin_ups_a_day_max.is_none());
     if let Some(best) = best.filter(|best| best.spin_ups_a_day > RATED_SPIN_UPS_PER_DAY) {
         out.text(format_args!(
-            "spin-ups: {:.0} of a disk in a year, where data sheets have 300,000 to 1,000,000 for \
-             its life: bound them with --spin-ups-per-day",
+            "spin-ups: {:.0} per disk and year; data sheets rate disks for 300,000 to 1,000,000 in \
+             their lifetime. Limit them with --spin-ups-per-day",
             best.spin_ups_a_day * 365.25
         ))?;
     }
@@ -203,10 +205,13 @@ fn print_remarks(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Re
         plan.runs,
         plan.candidates,
         plan.seeds,
-        if plan.is_cut_short { "; ended at the limit of runs" } else { "" }
+        if plan.is_cut_short { "; stopped at the limit of runs" } else { "" }
     ))?;
     if !plan.assumed.is_empty() {
-        out.text(format_args!("assumed, not known (--costs): {}", plan.assumed.join(", ")))?;
+        out.text(format_args!(
+            "assumed prices and powers (set them with --costs): {}",
+            plan.assumed.join(", ")
+        ))?;
     }
     out.text("Simulated: nothing here was measured on machines.")
 }
@@ -219,19 +224,19 @@ const fn domains(trial: &Trial) -> &'static str {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a disk is below 2^53 bytes")]
-fn terabytes(of: ByteCount) -> f64 {
-    of.get() as f64 / 1e12
+fn terabytes(size: ByteCount) -> f64 {
+    size.get() as f64 / 1e12
 }
 
 fn summary(trial: &Trial) -> String {
-    let of = &trial.candidate;
+    let candidate = &trial.candidate;
     format!(
-        "{} x (disks of {:.1} TB, {} turn, {} x {} Gbit/s): {:.1} s, {}",
-        of.racks,
-        terabytes(of.disk),
-        of.provision.awake(),
-        of.servers,
-        of.nic_gbps,
+        "{} x (disks of {:.1} TB, {} spin, {} x {} Gbit/s): {:.1} s, {}",
+        candidate.racks,
+        terabytes(candidate.disk),
+        candidate.provision.awake(),
+        candidate.servers,
+        candidate.nic_gbps,
         trial.tail_s,
         if trial.is_enough() { "enough" } else { "not enough" }
     )

@@ -29,10 +29,10 @@ impl<'a, T> Columns<'a, T> {
     }
 
     /// Prints a line with the value of each trial.
-    pub(super) fn line(&self, name: &str, of: &dyn Fn(&T) -> String) -> anyhow::Result<()> {
+    pub(super) fn line(&self, name: &str, value: &dyn Fn(&T) -> String) -> anyhow::Result<()> {
         let wide = self.wide;
         let values: Vec<String> =
-            self.trials.iter().map(|(_, trial)| format!("{:>wide$}", of(trial))).collect();
+            self.trials.iter().map(|(_, trial)| format!("{:>wide$}", value(trial))).collect();
         self.out.text(format_args!("{name:<34}{}", values.concat()))
     }
 

@@ -35,7 +35,8 @@ pub(super) fn facts(
 /// Returns the command line, quoted for a shell.
 fn command() -> String {
     let quoted = |word: String| {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+@".contains(letter);
+        let plain =
+            |character: char| character.is_ascii_alphanumeric() || "-_./=,:+@".contains(character);
         if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     };
     let words = std::env::args().skip(1).map(quoted);

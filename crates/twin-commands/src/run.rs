@@ -67,10 +67,10 @@ pub(crate) struct RunArgs {
 
 /// Parses FIELD=VALUE: the value as in the file, or a string without its quotes.
 pub(super) fn change(text: &str) -> Result<(String, toml::Value), String> {
-    let (field, text) = text.split_once('=').ok_or("it is not FIELD=VALUE")?;
+    let (field, text) = text.split_once('=').ok_or("expected FIELD=VALUE")?;
     let (field, text) = (field.trim(), text.trim());
     if field.is_empty() || text.is_empty() {
-        return Err("it is not FIELD=VALUE".to_owned());
+        return Err("expected FIELD=VALUE".to_owned());
     }
     Ok((field.to_owned(), value(text)))
 }
@@ -135,8 +135,8 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         RunError::Log(error) => error.into(),
     })?;
     bar.finish_and_clear();
-    for (run, held) in runs.results.iter().zip(&runs.findings) {
-        out.json(&json!({ "type": "run", "run": run, "constraints": held }))?;
+    for (run, findings) in runs.results.iter().zip(&runs.findings) {
+        out.json(&json!({ "type": "run", "run": run, "constraints": findings }))?;
     }
     let rows = print(&runs, out)?;
     let (constraints, summary) = (&runs.constraints, &runs.summary);
@@ -175,7 +175,7 @@ pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Tab
     let mut changes = toml::Table::new();
     for (field, value) in set {
         if changes.insert(field.clone(), value.clone()).is_some() {
-            let message = format!("--set {field}: it is given twice");
+            let message = format!("--set {field}: the field is set twice");
             return Err(ExitError::new(Exit::Usage, message).into());
         }
     }

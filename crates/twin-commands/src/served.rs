@@ -45,7 +45,8 @@ pub(crate) struct ServedArgs {
 pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
     let shown = format!("\"{}\"", args.log.display());
     if !(args.time_scale > 0.0 && args.time_scale <= 1e6) {
-        let message = format!("--time-scale {}: above 0, at most 1000000", args.time_scale);
+        let message =
+            format!("--time-scale {}: must be above 0 and at most 1000000", args.time_scale);
         return Err(ExitError::new(Exit::Config, message).into());
     }
     let served = ServedLog::read(open(&args.log)?).map_err(|error| {
@@ -89,12 +90,12 @@ fn tail_difference_percent(compared: &LatencyComparison) -> f64 {
 
 fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     let mut kinds = Vec::new();
-    if let Some(of) = &result.restores {
+    if let Some(restores) = &result.restores {
         kinds.extend([
-            ("all restores", &of.all),
-            ("Expedited", &of.expedited),
-            ("Standard", &of.standard),
-            ("Bulk", &of.bulk),
+            ("all restores", &restores.all),
+            ("Expedited", &restores.expedited),
+            ("Standard", &restores.standard),
+            ("Bulk", &restores.bulk),
         ]);
     }
     kinds.extend([
@@ -107,52 +108,53 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     out.text(format!("seed {}: served, twin", result.seed))?;
     for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
         let LatencyComparison { served, twin } = compared;
-        let pair = |of: fn(&fulgurite_twin::engine::histogram::Quantiles) -> f64| {
-            format!("{}, {}", seconds(of(served)), seconds(of(twin)))
+        let pair = |quantile: fn(&fulgurite_twin::engine::histogram::Quantiles) -> f64| {
+            format!("{}, {}", seconds(quantile(served)), seconds(quantile(twin)))
         };
         out.text(format!(
             "{name:<16}{:>6}{}  median {:<18} p99 {:<18} p99.9 {:<18} ({:+.1} %)",
             served.count,
             if twin.count == served.count { String::new() } else { format!("/{}", twin.count) },
-            pair(|of| of.p50),
-            pair(|of| of.p99),
-            pair(|of| of.p999),
+            pair(|times| times.p50),
+            pair(|times| times.p99),
+            pair(|times| times.p999),
             tail_difference_percent(compared)
         ))?;
     }
-    if let Some(of) = &result.restores {
-        print_restores(of, out)?;
+    if let Some(restores) = &result.restores {
+        print_restores(restores, out)?;
     }
     if result.ended_otherwise + result.unended > 0 {
         out.text(format!(
-            "{} ended otherwise in the twin, {} have no end in the log",
+            "{} requests ended differently in the twin, {} have no end in the log",
             result.ended_otherwise, result.unended
         ))?;
     }
     Ok(())
 }
 
-fn print_restores(of: &RestoreComparison, out: &Output) -> anyhow::Result<()> {
-    let order = &of.order;
+fn print_restores(restores: &RestoreComparison, out: &Output) -> anyhow::Result<()> {
+    let order = &restores.order;
     let (served, twin) = (group_digits(order.visits_served), group_digits(order.visits_twin));
-    out.text(format!("{:<22}{served}, {twin}", "visits of platters"))?;
+    out.text(format!("{:<22}{served}, {twin}", "platter visits"))?;
     out.text(format!(
-        "{:<22}{} of {} pairs of fetches in another order by timing, {} for no reason known",
+        "{:<22}{} of {} pairs of fetches reordered by timing, {} reordered without explanation",
         "order",
         group_digits(order.by_timing),
         group_digits(order.pairs),
         group_digits(order.unexplained)
     ))?;
-    let (served, twin) = (percent(of.busy_served), percent(of.busy_twin));
+    let (served, twin) = (percent(restores.busy_served), percent(restores.busy_twin));
     out.text(format!("{:<22}{served}, {twin}", "drives busy"))?;
-    let (served, twin) = (percent(of.shuttles_busy_served), percent(of.shuttles_busy_twin));
+    let (served, twin) =
+        (percent(restores.shuttles_busy_served), percent(restores.shuttles_busy_twin));
     out.text(format!("{:<22}{served}, {twin}", "shuttles busy"))?;
-    if of.platters_of_no_use > 0 {
-        let count = of.platters_of_no_use;
-        out.text(format!("{:<22}{count}", "platters of no use"))?;
+    if restores.platters_of_no_use > 0 {
+        let count = restores.platters_of_no_use;
+        out.text(format!("{:<22}{count}", "unusable platters"))?;
     }
-    if of.unended_twin > 0 {
-        out.text(format!("{} restores have no end in the twin", of.unended_twin))?;
+    if restores.unended_twin > 0 {
+        out.text(format!("{} restores have no end in the twin", restores.unended_twin))?;
     }
     Ok(())
 }

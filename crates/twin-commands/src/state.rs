@@ -8,18 +8,18 @@ use fulgurite_units::PlatterId;
 const PLATTERS_SHOWN_MAX: usize = 40;
 
 pub(super) fn print(snapshot: &Snapshot, out: &Output) -> anyhow::Result<()> {
-    out.text(format!("requests not finished: {}", snapshot.requests))?;
+    out.text(format!("unfinished requests: {}", snapshot.requests))?;
     snapshot.shuttles.iter().try_for_each(|state| out.text(shuttle(state)))?;
     snapshot.drives.iter().try_for_each(|state| out.text(drive(state)))?;
     for state in snapshot.platters.iter().take(PLATTERS_SHOWN_MAX) {
-        let claim = state.claimed_by.map(|by| format!(", shuttle {by} comes for it"));
+        let claim = state.claimed_by.map(|shuttle| format!(", claimed by shuttle {shuttle}"));
         let (platter, place) = (short(state.platter), place(state.place));
         let claim = claim.unwrap_or_default();
         out.text(format!("platter {platter}  {place}, {} reads{claim}", state.reads))?;
     }
     let more = snapshot.platters.len().saturating_sub(PLATTERS_SHOWN_MAX);
     if more > 0 {
-        out.text(format!("and {more} more platters; --json names all"))?;
+        out.text(format!("and {more} more platters; --json lists all"))?;
     }
     out.text("every other platter is in its slot")
 }
@@ -30,7 +30,7 @@ fn shuttle(state: &ShuttleState) -> String {
     let doing = match state.doing {
         _ if state.broken => "broken".to_owned(),
         Some(action) => describe(&action),
-        None if state.on_trip => "waits for its way".to_owned(),
+        None if state.on_trip => "waits for right of way".to_owned(),
         None => "idle".to_owned(),
     };
     let (number, panel, shelf) = (state.shuttle, state.panel, state.shelf);
@@ -42,7 +42,7 @@ fn drive(state: &DriveState) -> String {
     let slots = state.slots.map(|slot| match (slot.platter, slot.expects) {
         (Some(platter), _) if slot.mounted => format!("{} mounted", short(platter)),
         (Some(platter), _) => short(platter),
-        (None, Some(shuttle)) => format!("empty, shuttle {shuttle} comes"),
+        (None, Some(shuttle)) => format!("empty, shuttle {shuttle} is coming"),
         (None, None) => "empty".to_owned(),
     });
     let doing = match state.doing {

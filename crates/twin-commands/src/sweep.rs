@@ -50,14 +50,14 @@ pub(crate) struct SweepArgs {
 
 /// Parses a field and its values. A comma inside brackets, braces or quotes does not end a value.
 fn over(text: &str) -> Result<SweepAxis, String> {
-    const FORM: &str = "it is not FIELD=VALUE,VALUE,...";
+    const FORM: &str = "expected FIELD=VALUE,VALUE,...";
     let (field, text) = text.split_once('=').ok_or(FORM)?;
     let mut parts = vec![String::new()];
     let (mut depth, mut quote) = (0_i32, None);
-    for letter in text.chars() {
-        match letter {
-            '"' | '\'' if quote == Some(letter) => quote = None,
-            '"' | '\'' if quote.is_none() => quote = Some(letter),
+    for character in text.chars() {
+        match character {
+            '"' | '\'' if quote == Some(character) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(character),
             '[' | '{' if quote.is_none() => depth += 1,
             ']' | '}' if quote.is_none() => depth -= 1,
             ',' if quote.is_none() && depth == 0 => {
@@ -67,7 +67,7 @@ fn over(text: &str) -> Result<SweepAxis, String> {
             _ => {}
         }
         if let Some(part) = parts.last_mut() {
-            part.push(letter);
+            part.push(character);
         }
     }
     let field = field.trim().to_owned();
@@ -107,7 +107,7 @@ fn build_sweep(system: SystemName, args: &SweepArgs) -> anyhow::Result<Box<dyn A
     let table: toml::Table = read_toml(&args.scenario)?;
     let set = changes(&args.set)?;
     if let Some(over) = args.over.iter().find(|over| set.contains_key(&over.field)) {
-        let message = format!("--over {}: --set changes it as well", over.field);
+        let message = format!("--over {}: --set changes the same field", over.field);
         return Err(ExitError::new(Exit::Usage, message).into());
     }
     let sweep = systems::sweep(system, &table, &set, args.over.clone());

@@ -79,7 +79,7 @@ pub(crate) struct Level {
 
 #[derive(Clone, Copy, Debug)]
 struct ColumnStats {
-    /// The value times the nanoseconds it was held.
+    /// The value times the nanoseconds it was stats.
     area: u128,
     min: u64,
     max: u64,
@@ -97,7 +97,7 @@ impl ColumnStats {
 impl Level {
     pub(crate) fn change(&mut self, delta: i64) {
         let changed = self.now.checked_add_signed(delta);
-        assert!(changed.is_some(), "nothing ends that did not begin");
+        assert!(changed.is_some(), "nothing ends before it begins");
         self.now = changed.unwrap_or(0);
     }
 
@@ -117,10 +117,10 @@ impl Level {
     pub(crate) fn curve(&self, grid: &Grid) -> Curve {
         let mut curve = Curve::default();
         for (number, length) in grid.lengths() {
-            let held = self.columns.get(number).copied().unwrap_or(ColumnStats::NONE);
-            curve.mean.push(to_f64(held.area) / length);
-            curve.min.push(to_f64(u128::from(held.min.min(held.max))));
-            curve.max.push(to_f64(u128::from(held.max)));
+            let stats = self.columns.get(number).copied().unwrap_or(ColumnStats::NONE);
+            curve.mean.push(to_f64(stats.area) / length);
+            curve.min.push(to_f64(u128::from(stats.min.min(stats.max))));
+            curve.max.push(to_f64(u128::from(stats.max)));
         }
         curve
     }

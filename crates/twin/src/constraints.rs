@@ -1,5 +1,5 @@
-//! What no system may give up for a better result. A tail can be bought by delaying or dropping
-//! work, so every tail is shown with the constraints that were met, and by how much the others were
+//! Constraints that a run must meet besides a good result. Delaying or dropping work can shorten a
+//! tail, so every tail is shown with the constraints that were met, and by how much the others were
 //! missed.
 
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub trait Constraint: Copy + Debug + PartialEq + 'static {
     /// All constraints.
     const ALL: &'static [Self];
-    /// What some runs are not checked for.
+    /// The subject of a check that some runs skip.
     const SUBJECT: &'static str;
 
     /// Its name.
@@ -20,7 +20,7 @@ pub trait Constraint: Copy + Debug + PartialEq + 'static {
     fn missed(self, amount: f64) -> String;
 
     /// Returns the remark to show where no run can be checked.
-    fn unasked(self) -> Option<&'static str> {
+    fn unchecked_remark(self) -> Option<&'static str> {
         None
     }
 }
@@ -50,7 +50,7 @@ pub struct ConstraintSummary {
     missed: String,
     /// The remark to show where no run can be checked.
     #[serde(skip)]
-    unasked: Option<&'static str>,
+    unchecked_remark: Option<&'static str>,
 }
 
 /// All constraints over the seeds of one scenario.
@@ -64,7 +64,7 @@ pub struct Summary {
     pub each: Vec<ConstraintSummary>,
     /// Why `subject` was not checked, if it was not.
     pub not_asked: Option<&'static str>,
-    /// What `not_asked` is about.
+    /// The subject that `not_asked` refers to.
     #[serde(skip)]
     subject: &'static str,
 }
@@ -80,14 +80,14 @@ impl<K> Finding<K> {
 impl Summary {
     /// Summarizes the findings of all seeds.
     #[must_use]
-    pub fn of<K: Constraint, F: AsRef<[Finding<K>]>>(
+    pub fn from_findings<K: Constraint, F: AsRef<[Finding<K>]>>(
         all: &[F],
         not_asked: Option<&'static str>,
     ) -> Self {
         let each = |constraint: &K| {
-            let of = all.iter().flat_map(AsRef::as_ref);
-            let of = of.filter(|finding| finding.constraint == *constraint);
-            let known: Vec<f64> = of.filter_map(|finding| finding.missed_by).collect();
+            let findings = all.iter().flat_map(AsRef::as_ref);
+            let findings = findings.filter(|finding| finding.constraint == *constraint);
+            let known: Vec<f64> = findings.filter_map(|finding| finding.missed_by).collect();
             let missed_by = known.iter().copied().fold(0.0, f64::max);
             ConstraintSummary {
                 constraint: constraint.name(),
@@ -95,7 +95,7 @@ impl Summary {
                 held: known.iter().filter(|missed_by| **missed_by <= 0.0).count(),
                 missed_by,
                 missed: constraint.missed(missed_by),
-                unasked: constraint.unasked(),
+                unchecked_remark: constraint.unchecked_remark(),
             }
         };
         let is_met = |run: &&F| run.as_ref().iter().all(Finding::is_met);
@@ -117,12 +117,12 @@ impl Summary {
     /// Describes the constraints that were missed; `None` if all are met.
     #[must_use]
     pub fn missed(&self) -> Option<String> {
-        let missed = self.each.iter().filter(|of| of.held < of.asked).map(|of| {
-            let seeds = match of.asked {
+        let missed = self.each.iter().filter(|one| one.held < one.asked).map(|one| {
+            let seeds = match one.asked {
                 1 => String::new(),
-                asked => format!(" ({} of {asked} seeds)", asked - of.held),
+                asked => format!(" ({} of {asked} seeds)", asked - one.held),
             };
-            format!("{}{seeds}", of.missed)
+            format!("{}{seeds}", one.missed)
         });
         let missed: Vec<String> = missed.collect();
         (!missed.is_empty()).then(|| missed.join("; "))
@@ -134,18 +134,19 @@ impl Summary {
         if self.each.is_empty() {
             return "none".to_owned();
         }
-        let held = match (self.missed(), self.seeds) {
-            (Some(missed), 1) => format!("not held: {missed}"),
+        let verdict = match (self.missed(), self.seeds) {
+            (Some(missed), 1) => format!("not met: {missed}"),
             (Some(missed), seeds) => {
-                format!("held by {} of {seeds} seeds: {missed}", self.held)
+                format!("met by {} of {seeds} seeds: {missed}", self.held)
             }
-            (None, _) => "held".to_owned(),
+            (None, _) => "met".to_owned(),
         };
-        let unasked = self.each.iter().filter(|of| of.asked == 0).find_map(|of| of.unasked);
-        match (self.not_asked, unasked) {
-            (Some(why), _) => format!("{held}; {} not asked about: {why}", self.subject),
-            (None, Some(said)) => format!("{held}; {said}"),
-            (None, None) => held,
+        let mut unchecked = self.each.iter().filter(|one| one.asked == 0);
+        let remark = unchecked.find_map(|one| one.unchecked_remark);
+        match (self.not_asked, remark) {
+            (Some(why), _) => format!("{verdict}; {} not checked: {why}", self.subject),
+            (None, Some(remark)) => format!("{verdict}; {remark}"),
+            (None, None) => verdict,
         }
     }
 }

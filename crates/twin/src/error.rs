@@ -21,7 +21,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// There are more platters than home slots in a library.
-    #[error("platters is {platters}, but must be at most {slots}, the slots that are homes")]
+    #[error("platters is {platters}, but must be at most {slots}, the number of home slots")]
     TooManyPlatters {
         /// Platters requested.
         platters: u32,
@@ -56,7 +56,7 @@ pub enum Error {
     #[error("the trace has no reads")]
     EmptyTrace,
     /// The trace is too long to hold in memory; stream it instead.
-    #[error("the trace has more than the {limit} reads that are held in memory")]
+    #[error("the trace has more than {limit} reads, too many to hold in memory; stream it")]
     TraceTooLong {
         /// The limit.
         limit: usize,
@@ -78,7 +78,7 @@ pub enum Error {
         found: String,
     },
     /// A line has the wrong number of fields.
-    #[error("line {line}: {found} fields, but {expected} are needed")]
+    #[error("line {line}: {found} fields, expected {expected}")]
     FieldCount {
         /// The line, from 1.
         line: u64,
@@ -101,7 +101,7 @@ pub enum Error {
     },
     /// A read is earlier than the one before it.
     #[error(
-        "line {line}, field time: {} ns is before {} ns, which was read already",
+        "line {line}, field time: {} ns is before {} ns, the time of an earlier line",
         .at.as_nanos(), .previous.as_nanos()
     )]
     OutOfOrder {
@@ -153,7 +153,7 @@ pub enum FieldProblem {
     #[error("is empty")]
     Empty,
     /// It is not a number, or not a whole one where one is needed.
-    #[error("is not a number of the form needed")]
+    #[error("is not a number in the expected format")]
     NotANumber,
     /// It is less than zero.
     #[error("is negative")]
@@ -165,10 +165,10 @@ pub enum FieldProblem {
     #[error("has an unknown unit")]
     Unit,
     /// It is not a time in the announced form.
-    #[error("is not a time of the form needed")]
+    #[error("is not a time in the expected format")]
     Time,
     /// A quote or bracket is not closed, or a field ends early.
-    #[error("is badly delimited")]
+    #[error("has bad delimiters")]
     Delimiter,
     /// No column has this name.
     #[error("is not among the columns")]

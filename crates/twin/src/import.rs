@@ -66,7 +66,7 @@ enum Row {
 #[derive(Debug)]
 struct Reorder {
     /// Time, line, size and key of the reads held back.
-    held: BinaryHeap<Reverse<(u64, u64, ByteCount, u64)>>,
+    buffer: BinaryHeap<Reverse<(u64, u64, ByteCount, u64)>>,
     limit: usize,
     begin: u64,
     reads: Vec<TraceRead>,
@@ -74,7 +74,7 @@ struct Reorder {
 
 impl Reorder {
     const fn new(limit: usize) -> Self {
-        Self { held: BinaryHeap::new(), limit, begin: 0, reads: Vec::new() }
+        Self { buffer: BinaryHeap::new(), limit, begin: 0, reads: Vec::new() }
     }
 
     fn push(&mut self, line: u64, nanos: u64, size: ByteCount, key: u64) -> Result<(), Error> {
@@ -85,27 +85,27 @@ impl Reorder {
                 return Err(Error::OutOfOrder { line, at, previous });
             }
         }
-        if self.held.len() + self.reads.len() == TRACE_READS_MAX {
+        if self.buffer.len() + self.reads.len() == TRACE_READS_MAX {
             return Err(Error::TraceTooLong { limit: TRACE_READS_MAX });
         }
-        self.held.push(Reverse((nanos, line, size, key)));
-        if self.held.len() > self.limit {
+        self.buffer.push(Reverse((nanos, line, size, key)));
+        if self.buffer.len() > self.limit {
             self.release();
         }
         Ok(())
     }
 
     fn release(&mut self) {
-        let Some(Reverse((nanos, _, size, key))) = self.held.pop() else { return };
+        let Some(Reverse((nanos, _, size, key))) = self.buffer.pop() else { return };
         if self.reads.is_empty() {
             self.begin = nanos;
         }
-        assert!(nanos >= self.begin, "the heap gives the earliest first");
+        assert!(nanos >= self.begin, "the heap yields the earliest read first");
         self.reads.push(TraceRead { at: Instant::from_nanos(nanos - self.begin), size, key });
     }
 
     fn finish(mut self) -> Result<(Trace, UnixTime), Error> {
-        while !self.held.is_empty() {
+        while !self.buffer.is_empty() {
             self.release();
         }
         Ok((Trace::new(self.reads)?, UnixTime::from_millis(self.begin / 1_000_000)))

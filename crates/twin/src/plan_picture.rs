@@ -65,7 +65,7 @@ fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Er
     let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption("Cost and tail of what was tried", ("sans-serif", 20))
+        .caption("Cost and tail of all trials", ("sans-serif", 20))
         .margin(14)
         .x_label_area_size(44)
         .y_label_area_size(64)
@@ -83,7 +83,7 @@ fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Er
         .label(format!("objective, {objective:.1} {unit}"))
         .legend(|(x, y)| PathElement::new([(x, y), (x + 14, y)], BLACK.mix(0.6)));
     for (is_enough, is_whole, style, label) in [
-        (false, false, TOO_LITTLE.stroke_width(1), "given up: at least"),
+        (false, false, TOO_LITTLE.stroke_width(1), "stopped early: at least"),
         (false, true, TOO_LITTLE.filled(), "not enough"),
         (true, true, ENOUGH.filled(), "meets everything"),
     ] {

@@ -20,16 +20,16 @@ pub(crate) trait SearchProblem: Sync {
     fn candidates(&self) -> Vec<Self::Candidate>;
 
     /// Returns a lower bound of a candidate's cost.
-    fn cost_lower_bound(&self, of: &Self::Candidate) -> f64;
+    fn cost_lower_bound(&self, candidate: &Self::Candidate) -> f64;
 
     /// Runs a candidate.
     ///
     /// # Errors
     /// When a parameter is out of range.
-    fn run(&self, of: &Self::Candidate, seed: u64) -> Result<Self::Run, Error>;
+    fn run(&self, candidate: &Self::Candidate, seed: u64) -> Result<Self::Run, Error>;
 
     /// Judges a candidate by its runs.
-    fn evaluate(&self, of: &Self::Candidate, runs: &[Self::Run]) -> Self::Trial;
+    fn evaluate(&self, candidate: &Self::Candidate, runs: &[Self::Run]) -> Self::Trial;
 
     /// Returns the cost, and whether the requirements are met.
     fn outcome(trial: &Self::Trial) -> (f64, bool);
@@ -57,14 +57,14 @@ pub(crate) struct SearchResult<T> {
 
 /// Searches for the cheapest candidates.
 pub(crate) fn search<S: SearchProblem>(
-    of: &S,
+    problem: &S,
     runner: &dyn Runner,
     on_trial: &mut dyn FnMut(&S::Trial),
 ) -> Result<SearchResult<S::Trial>, Error> {
-    let mut candidates: Vec<(f64, S::Candidate)> = of
+    let mut candidates: Vec<(f64, S::Candidate)> = problem
         .candidates()
         .into_iter()
-        .map(|candidate| (of.cost_lower_bound(&candidate), candidate))
+        .map(|candidate| (problem.cost_lower_bound(&candidate), candidate))
         .collect();
     candidates.sort_by(|(a, one), (b, other)| a.total_cmp(b).then_with(|| one.cmp(other)));
     let (mut tried, mut runs): (Vec<S::Trial>, u32) = (Vec::new(), 0);
@@ -72,33 +72,33 @@ pub(crate) fn search<S: SearchProblem>(
         // All later candidates cost at least as much.
         let second =
             two_cheapest::<S>(&tried)[1].map_or(f64::INFINITY, |trial| S::outcome(trial).0);
-        if *cost_lower_bound >= second || runs >= of.runs_max() {
+        if *cost_lower_bound >= second || runs >= problem.runs_max() {
             break;
         }
         if tried.iter().any(|trial| S::rules_out(trial, candidate)) {
             continue;
         }
-        let results = examine(of, candidate, runner)?;
+        let results = examine(problem, candidate, runner)?;
         runs += u32::try_from(results.len()).unwrap_or(u32::MAX);
-        let trial = of.evaluate(candidate, &results);
+        let trial = problem.evaluate(candidate, &results);
         on_trial(&trial);
         tried.push(trial);
     }
     let [best, runner_up] = two_cheapest::<S>(&tried).map(Option::<&S::Trial>::cloned);
-    let (candidates, is_cut_short) = (candidates.len(), runs >= of.runs_max());
+    let (candidates, is_cut_short) = (candidates.len(), runs >= problem.runs_max());
     Ok(SearchResult { best, runner_up, runs, candidates, is_cut_short, tried })
 }
 
 /// Runs a candidate with all seeds, or only with the first if that misses.
 pub(crate) fn examine<S: SearchProblem>(
-    of: &S,
+    problem: &S,
     candidate: &S::Candidate,
     runner: &dyn Runner,
 ) -> Result<Vec<S::Run>, Error> {
-    let mut results = vec![of.run(candidate, 1)?];
-    if S::outcome(&of.evaluate(candidate, &results)).1 {
-        let others = of.seeds().saturating_sub(1) as usize;
-        for result in collect(runner, others, |number| of.run(candidate, number as u64 + 2)) {
+    let mut results = vec![problem.run(candidate, 1)?];
+    if S::outcome(&problem.evaluate(candidate, &results)).1 {
+        let others = problem.seeds().saturating_sub(1) as usize;
+        for result in collect(runner, others, |number| problem.run(candidate, number as u64 + 2)) {
             results.push(result?);
         }
     }

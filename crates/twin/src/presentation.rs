@@ -59,7 +59,7 @@ pub struct Number<R> {
     /// Its format.
     pub format: NumberFormat,
     /// Gets the number from a result.
-    pub of: fn(&R) -> f64,
+    pub value: fn(&R) -> f64,
 }
 
 /// The format of a number.

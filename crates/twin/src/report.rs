@@ -3,7 +3,7 @@
 //! ```text
 //! experiment::Report --figure--> SVG --.
 //! Head (what, commit, machine) --------+--> one file: no network, no script, light and dark
-//! SweepResult, Course ---------> SVG --|
+//! SweepResult, Timeline -------> SVG --|
 //! Facts (scenario, seeds, version) ----'
 //! ```
 //!

@@ -22,7 +22,7 @@ impl Runner for Serial {
 /// Returns the results of jobs, in the order of their numbers, whatever order they ran in.
 ///
 /// # Panics
-/// When the runner breaks its promise.
+/// When the runner does not call a job exactly once.
 pub(crate) fn collect<T: Send + Sync>(
     runner: &dyn Runner,
     count: usize,

@@ -122,10 +122,10 @@ fn with_defaults(mut table: Table, defaults: &str, names: &[&str]) -> Result<Tab
     let defaults: Table = defaults.parse().map_err(|error: toml::de::Error| error.to_string())?;
     for name in names {
         let Some(Value::Table(fields)) = defaults.get(*name) else { continue };
-        let given = table.entry(*name).or_insert_with(|| Value::Table(Table::new()));
-        let Value::Table(given) = given else { continue };
+        let part = table.entry(*name).or_insert_with(|| Value::Table(Table::new()));
+        let Value::Table(part) = part else { continue };
         for (field, value) in fields {
-            given.entry(field.clone()).or_insert_with(|| value.clone());
+            part.entry(field.clone()).or_insert_with(|| value.clone());
         }
     }
     Ok(table)

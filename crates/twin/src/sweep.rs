@@ -79,11 +79,11 @@ impl<S: System> Sweep<S> {
     /// Checks that the fields and values form a sweep, whatever they mean.
     fn checked(over: &[SweepAxis]) -> Result<(), String> {
         if over.is_empty() || over.len() > FIELDS_MAX {
-            return Err(format!("a sweep is over 1 to {FIELDS_MAX} fields, not {}", over.len()));
+            return Err(format!("a sweep has 1 to {FIELDS_MAX} fields, not {}", over.len()));
         }
         for (index, SweepAxis { field, values }) in over.iter().enumerate() {
             if over[..index].iter().any(|other| other.field == *field) {
-                return Err(format!("{field}: it is given twice"));
+                return Err(format!("{field}: the field is given twice"));
             }
             let twice = |at: usize| values[..at].contains(&values[at]);
             if let Some(at) = (0..values.len()).find(|at| twice(*at)) {
@@ -92,7 +92,7 @@ impl<S: System> Sweep<S> {
         }
         let count: usize = over.iter().map(|over| over.values.len()).product();
         if !(1..=POINTS_MAX).contains(&count) {
-            return Err(format!("{count} combinations, but there must be 1 to {POINTS_MAX}"));
+            return Err(format!("{count} combinations; the limit is 1 to {POINTS_MAX}"));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl<S: System> Sweep<S> {
             let of = |runs: &[S::Result]| {
                 let values: Option<Vec<f64>> =
                     runs.iter().map(|run| metrics::value(run, name)).collect();
-                Cell::of(values.unwrap_or_default())
+                Cell::new(values.unwrap_or_default())
             };
             let cells: Vec<Cell> = results.chunks(seeds.len()).map(of).collect();
             let largest = cells.iter().map(|cell| cell.median).fold(0.0, f64::max);
@@ -209,9 +209,9 @@ pub struct Cell {
 }
 
 impl Cell {
-    fn of(values: Vec<f64>) -> Self {
-        let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().fold(f64::NAN, pick);
-        Self { median: median(&values), min: fold(f64::min), max: fold(f64::max), values }
+    fn new(values: Vec<f64>) -> Self {
+        let reduce = |pick: fn(f64, f64) -> f64| values.iter().copied().fold(f64::NAN, pick);
+        Self { median: median(&values), min: reduce(f64::min), max: reduce(f64::max), values }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Systems by name: everything a program or a binding can ask of the twin without the types of any
-//! system.
+//! Systems by name: the interface of the twin for programs and bindings that do not use the types
+//! of any system.
 //!
 //! ```text
 //!   file --> AnyScenario --run--> Runs      a scenario with several seeds
@@ -314,7 +314,7 @@ where
         let numbers = S::rows(&self.0, &results).into_iter().map(|number| RunNumber {
             name: number.name,
             format: number.format,
-            values: results.iter().map(number.of).collect(),
+            values: results.iter().map(number.value).collect(),
         });
         let recorded = (!timelines.is_empty()).then(|| -> Box<dyn RecordedRuns> {
             Box::new(Recording::<S> { scenario: self.0.clone(), timelines })
@@ -471,14 +471,14 @@ pub fn sweep(
 ///
 /// # Errors
 /// Names the first that does not exist, and lists all metrics.
-pub fn metrics(system: SystemName, asked: &[String]) -> Result<Vec<String>, String> {
-    let (suited, checked) = for_system!(system, S => {
-        (<S as ReportedSystem>::DEFAULT_METRICS, check_metrics::<<S as System>::Result>(asked))
+pub fn metrics(system: SystemName, requested: &[String]) -> Result<Vec<String>, String> {
+    let (defaults, checked) = for_system!(system, S => {
+        (<S as ReportedSystem>::DEFAULT_METRICS, check_metrics::<<S as System>::Result>(requested))
     });
     checked?;
-    Ok(match asked {
-        [] => suited.iter().map(|name| (*name).to_owned()).collect(),
-        asked => asked.to_vec(),
+    Ok(match requested {
+        [] => defaults.iter().map(|name| (*name).to_owned()).collect(),
+        requested => requested.to_vec(),
     })
 }
 
@@ -493,7 +493,7 @@ pub trait AnySuite: Debug {
     /// Limits the number of seeds per point.
     ///
     /// # Errors
-    /// None that reading the files did not give.
+    /// Only errors that reading the files would have returned.
     fn with_seeds(self: Box<Self>, seeds_max: u32) -> Result<Box<dyn AnySuite>, ExperimentError>;
 
     /// Returns the number of distinct runs.

@@ -52,22 +52,22 @@ impl Trace {
     pub fn collect(
         reads: impl IntoIterator<Item = Result<TraceRead, Error>>,
     ) -> Result<Self, Error> {
-        let mut kept: Vec<TraceRead> = Vec::new();
+        let mut collected: Vec<TraceRead> = Vec::new();
         for (number, read) in (1..).zip(reads) {
             let read = read?;
-            let previous = kept.last().map_or(Instant::ZERO, |last| last.at);
+            let previous = collected.last().map_or(Instant::ZERO, |last| last.at);
             if read.at < previous {
                 return Err(Error::OutOfOrder { line: number, at: read.at, previous });
             }
-            if kept.len() == TRACE_READS_MAX {
+            if collected.len() == TRACE_READS_MAX {
                 return Err(Error::TraceTooLong { limit: TRACE_READS_MAX });
             }
-            kept.push(read);
+            collected.push(read);
         }
-        if kept.is_empty() {
+        if collected.is_empty() {
             return Err(Error::EmptyTrace);
         }
-        Ok(Self { reads: kept })
+        Ok(Self { reads: collected })
     }
 
     /// Reads a trace in its text format.

@@ -13,14 +13,14 @@ fn traces() {
 }
 
 #[test]
-fn imports_of_csv() {
+fn csv_imports() {
     let csv = b"key,time,size,note\na,2026-02-06T00:00:38.25Z,4096,\"x, y\"\n\
                 17,2026-02-06T00:00:37Z,64MiB,\n\nb,2026-02-06T01:00:37+01:00,1kB,z\n";
     changes::each(&[csv], twin_checks::csv);
 }
 
 #[test]
-fn imports_of_s3_logs() {
+fn s3_log_imports() {
     let line = |time: &str, operation: &str, key: &str| {
         format!(
             "79a59df9 mybucket [06/Feb/2026:{time} +0000] 192.0.2.3 79a59df9 3E57427F3 {operation} \

@@ -172,7 +172,7 @@ const FILE: &str =
     "reads = 10\nevery = \"60s\"\nread = \"1s\"\nspin_up = \"10s\"\nidle = \"20s\"\n";
 
 #[test]
-fn a_disk_sleeps_between_rare_reads_and_stays_awake_between_frequent_ones() {
+fn disk_spins_down_only_between_rare_reads() {
     let rare: Scenario = with_overrides(FILE.parse().unwrap(), &Table::new()).unwrap();
     let slept = run::<SleepingDisk>(&rare, 1).unwrap();
     assert_eq!((slept.spin_ups, slept.slowest_s), (10, 11.0));
@@ -184,7 +184,7 @@ fn a_disk_sleeps_between_rare_reads_and_stays_awake_between_frequent_ones() {
 }
 
 #[test]
-fn what_works_for_every_system_works_for_this_one() {
+fn generic_tools_work_for_a_third_party_system() {
     let idle = |text: &str| Value::from(text);
     let values = vec![idle("20s"), idle("120s")];
     let over = vec![SweepAxis { field: "idle".to_owned(), values }];

@@ -57,7 +57,7 @@ impl Clock {
     }
 
     /// Returns how long a thread may sleep until monotonic time reaches `at`. `None` for a clock
-    /// that does not advance by itself: the thread has to be woken instead.
+    /// that does not advance by itself: a listener has to wake the thread instead.
     #[must_use]
     pub fn sleep_until(&self, at: Instant) -> Option<Duration> {
         self.0.is_live().then(|| at.since(self.0.passed()))
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_stands_still_until_it_is_turned_and_then_says_so() {
+    fn manual_clock_calls_listeners_when_advanced() {
         let manual = ManualClock::at(UnixTime::from_millis(5_000));
         let clock = manual.clock();
         let calls = Arc::new(AtomicU32::new(0));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_says_how_long_to_sleep() {
+    fn running_clock_reports_how_long_to_sleep() {
         let at = Instant::from_nanos;
         let clock = Clock::new(|| UnixTime::from_millis(1), || Instant::from_nanos(70));
         assert_eq!(clock.sleep_until(at(100)), Some(Duration::from_nanos(30)));

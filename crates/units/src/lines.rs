@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_and_what_is_no_line_is_told_apart() {
+    fn lines_round_trip_and_partial_lines_are_detected() {
         let mut writer = LineWriter::new(Vec::new());
         for (now, text) in [(5, "one"), (3, "four"), (9, "")] {
             writer.advance_to(Instant::from_nanos(now));

@@ -54,7 +54,7 @@ impl RandomStream {
     /// # Panics
     /// When `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "no integer is below zero");
+        assert!(bound > 0, "bound must be positive");
         let wide = u128::from(self.next_u64()) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or(bound - 1)
     }

@@ -25,7 +25,7 @@ fn byte_counts_print_the_largest_unit() {
 }
 
 #[test]
-fn wrong_units_are_refused_with_advice() {
+fn wrong_units_are_rejected_with_advice() {
     for text in ["", "MiB", "12 MB", "-1B", "1.5GiB", "99999999999PiB"] {
         assert!(text.parse::<ByteCount>().is_err(), "{text}");
     }
@@ -76,13 +76,13 @@ proptest! {
     }
 
     #[test]
-    fn below_stays_below(seed: u64, bound in 1u64..) {
+    fn below_is_less_than_its_bound(seed: u64, bound in 1u64..) {
         prop_assert!(Seed::new(seed).stream().below(bound) < bound);
     }
 }
 
 #[test]
-fn keys_of_one_folder_of_a_bucket_are_kin() {
+fn keys_of_one_folder_share_an_affinity_group() {
     let affinity = |bucket, key| AffinityGroup::of_key(bucket, key);
     assert_eq!(affinity("films", "1998/a/1.mxf"), affinity("films", "1998/a/2.mxf"));
     assert_eq!(affinity("films", "1"), affinity("films", "2"));
@@ -90,15 +90,11 @@ fn keys_of_one_folder_of_a_bucket_are_kin() {
     for (bucket, key) in others {
         assert_ne!(affinity(bucket, key), affinity("films", "1998/a/1.mxf"), "{bucket} {key}");
     }
-    assert_ne!(
-        affinity("ab", "c/1"),
-        affinity("abc", "1"),
-        "a name and a folder are not run together"
-    );
+    assert_ne!(affinity("ab", "c/1"), affinity("abc", "1"), "bucket and folder are separated");
 }
 
 #[test]
-fn an_error_is_told_with_its_sources() {
+fn error_chain_includes_all_sources() {
     #[derive(Debug)]
     struct Outer(std::num::ParseIntError);
     impl std::fmt::Display for Outer {

@@ -98,7 +98,7 @@ impl Duration {
         let whole = ns as u64;
         // Rounded by hand: without a CPU instruction for it, `round` is a library call. The
         // difference is exact, because above 2^53 every float is whole.
-        #[expect(clippy::cast_precision_loss, reason = "a whole part is a float itself")]
+        #[expect(clippy::cast_precision_loss, reason = "the whole part is exact as a float")]
         let rounds_up = ns - whole as f64 >= 0.5;
         Self(whole.saturating_add(u64::from(rounds_up)))
     }
@@ -112,7 +112,10 @@ impl Duration {
     /// Returns seconds, with fractions.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits of nanoseconds are 104 days exact")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "53 bits of nanoseconds hold 104 days exactly"
+        )]
         let ns = self.0 as f64;
         ns / 1e9
     }

@@ -86,7 +86,7 @@ fn sectors<'py>(
     let number = count as usize;
     if u64::from(count).saturating_mul((states * rows * columns) as u64) > PIXELS_MAX {
         return Err(refuse(format!(
-            "count is {count}; one call makes {PIXELS_MAX} pixels at most: ask for parts with first"
+            "count is {count}; one call makes at most {PIXELS_MAX} pixels: request parts with first"
         )));
     }
     for (name, value) in [("drives", drives), ("platters", platters)] {
@@ -134,7 +134,7 @@ fn sector<'py>(
     for (distance, symbols) in &neighbors {
         let (other, symbols) = layer(symbols)?;
         if other != shape {
-            return Err(refuse("neighbors have another shape than the sector"));
+            return Err(refuse("neighbors must have the shape of the sector"));
         }
         others.push((*distance, symbols));
     }

@@ -118,7 +118,7 @@ mod tests {
     use super::child_cpu_seconds;
 
     #[test]
-    fn times_of_children_are_two_fields_after_the_name() {
+    fn child_cpu_time_is_read_after_the_process_name() {
         let stat = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 1100 1200 1250 50 20 0 1 0 99 0";
         assert_eq!(child_cpu_seconds(stat), Some(13.0));
         assert_eq!(child_cpu_seconds("12 (a) S 1 2"), None);

@@ -120,7 +120,7 @@ impl Connection {
             if let Some(end) = read.windows(4).position(|w| w == b"\r\n\r\n") {
                 break end + 4;
             }
-            ensure!(read.len() < HEAD_BYTES_MAX, "the head of an answer does not end");
+            ensure!(read.len() < HEAD_BYTES_MAX, "the head of a response is too long");
             let mut piece = [0; 4096];
             let count = self.stream.read(&mut piece)?;
             ensure!(count > 0, "the server closed the connection");
@@ -165,7 +165,7 @@ pub(super) fn send_all(
                     let Some((request, body)) = requests.get(at) else { return Ok(()) };
                     let answer = connection.send(request, body)?;
                     if answer.status != status {
-                        bail!("answer {} where {status} is expected", answer.status);
+                        bail!("the server answered {}, expected {status}", answer.status);
                     }
                 }
             }

@@ -32,7 +32,7 @@ pub(super) fn compare(history: &str) -> Result<String> {
     let (mut order, mut machines) = (Vec::new(), BTreeSet::new());
     for (number, line) in (1..).zip(history.lines()) {
         let row: RecordedRow = serde_json::from_str(line)
-            .with_context(|| format!("line {number} of the history is no row"))?;
+            .with_context(|| format!("line {number} of the history is not a row"))?;
         if row.peer_name.as_deref() == Some(OTHER_BUILD) {
             continue;
         }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_row_of_each_machine_is_shown_and_what_is_missing_named() {
+    fn newest_rows_are_shown_and_missing_ones_listed() {
         let history = [
             line("encode", 3.0, "Zen", "peer"),
             line("encode", 4.5, "Zen", "peer"),

@@ -35,7 +35,9 @@ pub(super) fn geo(bench: &Bench) -> Result<Vec<Measurement>> {
 
 fn lines(program: &Path, words: &[&str], urls: &[String]) -> Result<Vec<Value>> {
     let text = shell::read(shell::program(program).args(words).args(urls))?;
-    text.lines().map(|line| serde_json::from_str(line).context("geo_speed says nonsense")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).context("geo_speed printed invalid JSON"))
+        .collect()
 }
 
 fn values(lines: &[Value], name: &str) -> Vec<f64> {

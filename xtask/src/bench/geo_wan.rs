@@ -139,11 +139,13 @@ fn measure(
 
 fn lines(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
     let text = shell::read(shell::program(program).args(words))?;
-    text.lines().map(|line| serde_json::from_str(line).context("geo_wan says nonsense")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).context("geo_wan printed invalid JSON"))
+        .collect()
 }
 
 fn number(line: &Value, name: &str) -> Result<f64> {
-    line[name].as_f64().with_context(|| format!("geo_wan does not say {name:?}"))
+    line[name].as_f64().with_context(|| format!("geo_wan printed no {name:?}"))
 }
 
 fn row(
@@ -205,7 +207,7 @@ fn rough(line: &Value, names: &Rows, setting: &Setting) -> Result<Vec<Measuremen
 
 /// Returns the rows with the farthest site cut off.
 fn with_site_down(found: &[Value]) -> Result<Vec<Measurement>> {
-    let line = found.first().context("geo_wan says nothing")?;
+    let line = found.first().context("geo_wan printed nothing")?;
     let input = format!(
         "{}, emulated; from 1, 3 is cut off and known to be; median of {ROUNDS}",
         FAR.words
@@ -222,7 +224,7 @@ fn with_site_down(found: &[Value]) -> Result<Vec<Measurement>> {
 
 /// Returns the row of puts with few conflicts.
 fn with_conflicts(found: &[Value]) -> Result<Vec<Measurement>> {
-    let line = found.first().context("geo_wan says nothing")?;
+    let line = found.first().context("geo_wan printed nothing")?;
     let input = format!(
         "{}, emulated; of every 200 puts one meets another's of the same object, beside as many \
          that meet none, in turn; median of {MET_ROUNDS}",

@@ -97,7 +97,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measurement>> {
              environment has none"
         );
     }
-    eprintln!("not measured: CUDA: a GPU is not what this benchmark runs on");
+    eprintln!("not measured: CUDA: this benchmark runs on CPUs only");
     if !HAS_TRACT {
         eprintln!("skipped: tract: build xtask with `--features tract` to measure it");
     }
@@ -330,7 +330,7 @@ impl Example {
 /// Returns millions a second of a counter, over the whole time or a part of it.
 fn rate(text: &str, count: &str, part: &str) -> Result<f64> {
     let line: Value =
-        serde_json::from_str(text).with_context(|| format!("glass_speed says {text:?}"))?;
+        serde_json::from_str(text).with_context(|| format!("glass_speed printed {text:?}"))?;
     let seconds = number(&line, if part.is_empty() { "processor_s" } else { part })?;
     Ok(number(&line, count)? / 1e6 / seconds)
 }
@@ -376,7 +376,7 @@ mod tests {
     use super::rate;
 
     #[test]
-    fn rates_are_of_what_is_counted_in_the_time_that_is_meant() {
+    fn rate_is_the_count_over_the_selected_time() {
         let line = r#"{"voxels":3000000,"bytes":6000000,"processor_s":1.5,"part_s":0.5}"#;
         assert!((rate(line, "voxels", "").unwrap() - 2.0).abs() < 1e-9);
         assert!((rate(line, "bytes", "part_s").unwrap() - 12.0).abs() < 1e-9);

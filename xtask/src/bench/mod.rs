@@ -348,7 +348,7 @@ fn check_load(loadavg: &str) -> Result<()> {
     let load = loadavg.split(' ').next().and_then(|minute| minute.parse::<f64>().ok());
     match load {
         Some(load) if load > LOAD_MAX => bail!(
-            "the load is {load}, and rows are recorded up to {LOAD_MAX}: wait, or say --loaded"
+            "the load is {load}, and rows are recorded up to {LOAD_MAX}: wait, or pass --loaded"
         ),
         Some(_) | None => Ok(()),
     }
@@ -403,15 +403,15 @@ mod tests {
     };
 
     #[test]
-    fn a_loaded_machine_records_nothing() {
+    fn loaded_machine_records_nothing() {
         assert!(check_load("0.31 2.00 3.00 1/99 1234").is_ok());
-        assert!(check_load("").is_ok(), "where it is not known");
+        assert!(check_load("").is_ok(), "an unknown load counts as idle");
         let refused = check_load("0.71 0.10 0.10 1/99 1234").unwrap_err().to_string();
         assert!(refused.contains("the load is 0.71") && refused.contains("--loaded"), "{refused}");
     }
 
     #[test]
-    fn a_row_says_what_its_machine_has() {
+    fn row_describes_its_machine() {
         let cpuinfo = "model name : X\nflags\t: fpu avx2 gfni avx512f avx512vbmi\nflags\t: none";
         assert_eq!(instructions(cpuinfo), "avx2 gfni avx512f avx512_vbmi");
         assert_eq!(instructions(""), "");
@@ -430,13 +430,13 @@ mod tests {
     }
 
     #[test]
-    fn a_median_ignores_the_order_and_the_outlier() {
+    fn median_ignores_order_and_outliers() {
         assert!((median(vec![900.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(vec![4.0, 1.0, 2.0, 900.0]) - 3.0).abs() < 1e-9);
     }
 
     #[test]
-    fn two_builds_take_turns_and_share_a_row() {
+    fn alternating_builds_share_a_row() {
         let folder = tempfile::tempdir().unwrap();
         let bench = |binary: &str| Bench {
             binary: binary.into(),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_in_millions_of_bytes() {
+    fn rates_are_in_megabytes_per_second() {
         let rate = megabytes_per_second(5_000_000, std::time::Duration::from_millis(500));
         assert!((rate - 10.0).abs() < 1e-9);
     }

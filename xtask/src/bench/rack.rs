@@ -56,7 +56,7 @@ fn coding(ours: &Path) -> Result<Vec<Measurement>> {
     ];
     let mut runs = vec![Vec::new(); ROWS.len()];
     for _ in 0..ROUNDS {
-        let line = lines(ours, &["coding"])?.pop().context("rack_speed says nothing")?;
+        let line = lines(ours, &["coding"])?.pop().context("rack_speed printed nothing")?;
         for (runs, [name, ..]) in runs.iter_mut().zip(ROWS) {
             runs.push(number(&line, name)?);
         }
@@ -107,7 +107,8 @@ fn blobs(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
 /// Measures the memory of a stream.
 fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
     let folder = folder.display().to_string();
-    let line = lines(ours, &["memory", &folder, MIB])?.pop().context("rack_speed says nothing")?;
+    let line =
+        lines(ours, &["memory", &folder, MIB])?.pop().context("rack_speed printed nothing")?;
     let mebibytes = |name| Ok::<_, anyhow::Error>(number(&line, name)? / f64::from(1 << 20));
     let stripe = mebibytes("stripe")?;
     let rows = [("memory of a put", "put_first", "put"), ("memory of a get", "get_first", "get")];
@@ -126,7 +127,8 @@ fn memory(ours: &Path, folder: &Path) -> Result<Vec<Measurement>> {
 fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measurement>> {
     let text = count.to_string();
     let folder = folder.display().to_string();
-    let line = lines(ours, &["index", &folder, &text])?.pop().context("rack_speed says nothing")?;
+    let line =
+        lines(ours, &["index", &folder, &text])?.pop().context("rack_speed printed nothing")?;
     let at =
         |name: &str, at: usize| line[name][at].as_f64().with_context(|| format!("{name}: {line}"));
     let input = format!(
@@ -185,7 +187,7 @@ fn simulated(ours: &Path) -> Result<Vec<Measurement>> {
     ];
     let mut rows = Vec::new();
     for (row, row_wall, target, words) in runs {
-        let line = lines(ours, words)?.pop().context("speed says nothing")?;
+        let line = lines(ours, words)?.pop().context("speed printed nothing")?;
         let input = match line.get("jobs") {
             Some(jobs) => format!("{jobs} runs, 2 threads, {} checks", number(&line, "checks")?),
             None => format!("{:.1} M events, one core", number(&line, "events")? / 1e6),

@@ -60,5 +60,5 @@ pub(super) fn recover(bench: &Bench) -> Result<Vec<Measurement>> {
 
 fn number(line: &Value, place: &str) -> Result<f64> {
     let number = line.pointer(place).and_then(Value::as_f64);
-    number.with_context(|| format!("recover_staged does not say {place}"))
+    number.with_context(|| format!("recover_staged printed no {place}"))
 }

@@ -108,7 +108,7 @@ impl Server {
     pub(super) fn memory_mib_max(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let words = line.context("the kernel tells VmHWM")?.split_whitespace().next();
+        let words = line.context("the kernel reports VmHWM")?.split_whitespace().next();
         let kib: f64 = words.context("VmHWM has a number")?.parse()?;
         Ok(kib / 1024.0)
     }

@@ -331,7 +331,7 @@ fn lines(program: &Path, words: &[&str]) -> Result<Vec<Value>> {
 
 /// Returns the last line of a run.
 fn last(program: &Path, words: &[&str]) -> Result<Value> {
-    lines(program, words)?.pop().with_context(|| format!("{} says nothing", program.display()))
+    lines(program, words)?.pop().with_context(|| format!("{} printed nothing", program.display()))
 }
 
 fn number(line: &Value, name: &str) -> Result<f64> {

@@ -214,7 +214,7 @@ fn example() -> Result<PathBuf> {
 
 fn run(ours: &Path, words: &[&str]) -> Result<Value> {
     let text = shell::read(shell::program(ours).args(words))?;
-    serde_json::from_str(&text).with_context(|| format!("speed says {text:?}"))
+    serde_json::from_str(&text).with_context(|| format!("speed printed {text:?}"))
 }
 
 fn number(line: &Value, name: &str) -> Result<f64> {

@@ -55,7 +55,7 @@ pub(super) fn check(sources: &[Source], exceptions: &[Exception]) -> Vec<Finding
         if !is_dependency {
             findings.push(unneeded_exception(exception, "it does not need that file"));
         } else if path(&dependencies, exception.to, exception.from).is_none() {
-            findings.push(unneeded_exception(exception, "there is no circle"));
+            findings.push(unneeded_exception(exception, "there is no cycle"));
         }
     }
     findings.extend(cycles(&dependencies));
@@ -82,7 +82,8 @@ fn cycles(dependencies: &Dependencies<'_>) -> Vec<Finding> {
         };
         let component: Vec<&str> = dependencies.keys().filter(is_in).copied().collect();
         let cycle = back.join(", which needs ");
-        let message = format!("a circle in a knot of {} files: it needs {cycle}", component.len());
+        let message =
+            format!("a cycle in a component of {} files: it needs {cycle}", component.len());
         findings.push(Finding { path: (*from).to_owned(), line: 0, message });
         known.extend(component);
     }

@@ -57,8 +57,8 @@ fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
         };
         let [named, test_only] = [named, tests]
             .map(|list| list.split(", ").filter(|name| !name.is_empty()).collect::<Vec<_>>());
-        for stranger in named.iter().chain(&test_only).filter(|name| !above.contains(name)) {
-            findings.push(source.finding(line, format!("{stranger} is not above {name}")));
+        for unknown in named.iter().chain(&test_only).filter(|name| !above.contains(name)) {
+            findings.push(source.finding(line, format!("{unknown} is not above {name}")));
         }
         let may_use = |other: &&str| named.contains(other) != is_all;
         let used = above.iter().copied().filter(may_use).collect();

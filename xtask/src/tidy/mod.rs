@@ -70,7 +70,7 @@ pub(crate) fn run() -> Result<()> {
         eprintln!("{finding}");
     }
     match findings.len() {
-        0 => println!("tidy: {} files, nothing to say", sources.len()),
+        0 => println!("tidy: {} files, no findings", sources.len()),
         count => bail!("tidy: {count} findings"),
     }
     Ok(())

@@ -78,7 +78,7 @@ fn check_dependencies(map: &str, path: &str, manifest: &str, expected: &[&str]) 
 }
 
 #[test]
-fn arrows_that_the_map_does_not_have_are_refused() {
+fn dependencies_missing_from_the_map_are_refused() {
     let check = |name: &str, manifest: &str, expected: &[&str]| {
         check_dependencies(MAP, &format!("crates/{name}/Cargo.toml"), manifest, expected);
     };
@@ -97,7 +97,7 @@ fn arrows_that_the_map_does_not_have_are_refused() {
 }
 
 #[test]
-fn arrows_of_tests_are_for_tests_alone() {
+fn test_dependencies_are_allowed_only_in_tests() {
     let map = "| `units` | words | - |\n| `glass` | a medium | units |\n\
                | `archive` | objects | units; tests: glass |\n";
     let check = |manifest: &str, expected: &[&str]| {
@@ -112,7 +112,7 @@ fn arrows_of_tests_are_for_tests_alone() {
 }
 
 #[test]
-fn crates_off_the_map_are_refused() {
+fn crates_missing_from_the_map_are_refused() {
     let manifest = "[package]\n";
     check_dependencies(
         MAP,
@@ -129,7 +129,7 @@ fn crates_off_the_map_are_refused() {
 }
 
 #[test]
-fn a_map_that_points_up_is_refused() {
+fn upward_dependencies_in_the_map_are_refused() {
     let upside = "| `glass` | a medium | units |\n| `units` | words | - |\n";
     let found = dependencies::check(&[source(dependencies::MAP, upside)]);
     assert_eq!((found[0].line, found[0].message.as_str()), (1, "units is not above glass"));
@@ -151,12 +151,12 @@ const A_NEEDS_B: Exception =
     Exception { from: "crates/rack/src/a.rs", to: "crates/rack/src/b.rs", reason: "a test" };
 
 #[test]
-fn circles_of_files_are_refused() {
+fn dependency_cycles_of_files_are_refused() {
     let two = [("a", "use crate::b::B;\n"), ("b", "fn b() -> crate::a::A {}\n")];
     check_cycles(
         &two,
         &[],
-        &["a.rs: a circle in a knot of 2 files: it needs b.rs, which needs a.rs"],
+        &["a.rs: a cycle in a component of 2 files: it needs b.rs, which needs a.rs"],
     );
     let deep = [
         ("a", "use crate::{c, d::{self, D}};\n"),
@@ -165,28 +165,30 @@ fn circles_of_files_are_refused() {
         ("d", "use crate::e;\n"),
         ("e", "//! Below.\n"),
     ];
-    let cycle =
-        "a.rs: a circle in a knot of 3 files: it needs c.rs, which needs b.rs, which needs a.rs";
+    let cycle = "a.rs: a cycle in a component of 3 files: it needs c.rs, which needs b.rs, which \
+                 needs a.rs";
     check_cycles(&deep, &[], &[cycle]);
     check_cycles(&deep[1..], &[], &[]);
 }
 
 #[test]
-fn what_is_passed_on_is_needed_of_the_file_that_has_it() {
+fn reexports_count_for_the_defining_file() {
     let lib = ("lib", "pub use a::{A, below::Deep};\npub(crate) use b::B as Bee;\n");
     let (b, below) = (("b", "use crate::{A, Deep};\n"), ("a/below", "use crate::Bee;\n"));
     let folder = ("a/mod", "pub use below::Deep;\n");
-    let found = "a/below.rs: a circle in a knot of 2 files: it needs b.rs, which needs a/below.rs";
+    let found =
+        "a/below.rs: a cycle in a component of 2 files: it needs b.rs, which needs a/below.rs";
     check_cycles(&[lib, b, below, folder], &[], &[found]);
     let folder_too = ("a/mod", "pub use below::Deep;\nuse crate::b;\n");
-    let found = "a/below.rs: a circle in a knot of 3 files: it needs b.rs, which needs a/below.rs";
+    let found =
+        "a/below.rs: a cycle in a component of 3 files: it needs b.rs, which needs a/below.rs";
     check_cycles(&[lib, b, below, folder_too], &[], &[found]);
     let deep = ("b", "use crate::a::Deep;\n");
     check_cycles(&[lib, deep, folder_too, ("a/below", "")], &[], &[]);
 }
 
 #[test]
-fn comments_tests_and_other_crates_close_no_circle() {
+fn comments_tests_and_other_crates_form_no_cycle() {
     let one = ("a", "use crate::b::B;\n");
     let comment = ("b", "//! Of [`crate::a`].\nlet $crate::a = 1; // crate::a::A\n");
     check_cycles(&[one, comment], &[], &[]);
@@ -198,10 +200,10 @@ fn comments_tests_and_other_crates_close_no_circle() {
 }
 
 #[test]
-fn exceptions_open_circles_or_are_refused() {
+fn unneeded_cycle_exceptions_are_refused() {
     let two = [("a", "use crate::b::B;\n"), ("b", "use crate::a::A;\n")];
     check_cycles(&two, &[A_NEEDS_B], &[]);
-    let no_circle = "a.rs: no exception is needed for b.rs (a test): there is no circle";
+    let no_circle = "a.rs: no exception is needed for b.rs (a test): there is no cycle";
     check_cycles(&[two[0], ("b", "")], &[A_NEEDS_B], &[no_circle]);
     let no_need = "a.rs: no exception is needed for b.rs (a test): it does not need that file";
     check_cycles(&[("a", ""), two[1]], &[A_NEEDS_B], &[no_need]);
@@ -219,7 +221,7 @@ fn dependencies_without_a_reason_are_refused() {
 }
 
 #[test]
-fn notes_outside_the_index_are_refused() {
+fn unindexed_design_notes_are_refused() {
     let note = source("docs/design/0007-a-note.md", "# 0007\n");
     let index = source(rules::DESIGN_INDEX, "| 0007-a-note.md | A note. |\n");
     assert_eq!(rules::notes_are_indexed(std::slice::from_ref(&note)).len(), 1);
@@ -227,14 +229,14 @@ fn notes_outside_the_index_are_refused() {
 }
 
 #[test]
-fn words_that_were_replaced_are_refused() {
+fn retired_words_are_refused() {
     let text = "//! A Stagehand.\nstruct Stagehands;\nfn is_sinking() {}\n";
     check(words::retired, "crates/a/src/lib.rs", text, &[1, 3]);
     check(words::retired, "xtask/src/tidy/words.rs", text, &[]);
 }
 
 #[test]
-fn a_glossary_has_few_words_in_order_and_each_once() {
+fn glossary_is_short_sorted_and_unique() {
     let table = "| word | meaning |\n| --- | --- |\n";
     let some = format!("{table}| blob | a |\n| disk | b |\n| body | c |\n| disk | d |\n");
     check(words::glossary, words::GLOSSARY, &some, &[5, 6]);

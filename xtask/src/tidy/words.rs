@@ -8,7 +8,7 @@ use super::{Finding, Source};
 pub(super) const GLOSSARY: &str = "docs/glossary.md";
 const GLOSSARY_ENTRIES_MAX: usize = 90;
 
-/// Names that stand nowhere any more, and what to write instead.
+/// Retired names, and what to write instead.
 const RETIRED: [(&str, &str); 15] = [
     ("Bells", "JobHandles"),
     ("Deed", "FragmentOp"),
@@ -54,7 +54,7 @@ pub(super) fn glossary(source: &Source) -> Vec<Finding> {
     let (mut seen, mut last, mut findings) = (BTreeSet::new(), String::new(), Vec::new());
     for (line, word) in rows {
         if word < last {
-            findings.push(source.finding(line, format!("{word:?} stands behind {last:?}")));
+            findings.push(source.finding(line, format!("{word:?} must come before {last:?}")));
         }
         if !seen.insert(word.clone()) {
             findings.push(source.finding(line, format!("{word:?} has two entries")));

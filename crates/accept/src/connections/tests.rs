@@ -31,7 +31,7 @@ async fn slots_are_freed_by_their_last_holder() {
 }
 
 #[tokio::test]
-async fn the_longest_idle_gives_way() {
+async fn longest_idle_connection_is_evicted() {
     let connections = Connections::new(3, PROTECTED);
     let slots = [connections.slot().await, connections.slot().await, connections.slot().await];
     // The first has served a request and is idle again, so it is the most recently idle. The second
@@ -39,7 +39,7 @@ async fn the_longest_idle_gives_way() {
     drop(slots[0].begin());
     let busy = slots[1].begin();
     connections.evict_oldest(Instant::now());
-    assert_eq!(connections.evictions(), 0, "nobody is idle for long");
+    assert_eq!(connections.evictions(), 0, "no connection has been idle long enough");
     connections.evict_oldest(later());
     slots[2].evicted().await;
     assert!(!slots[2].has_requested());
@@ -47,14 +47,14 @@ async fn the_longest_idle_gives_way() {
     slots[0].evicted().await;
     assert!(slots[0].has_requested());
     connections.evict_oldest(later());
-    assert_eq!(connections.evictions(), 2, "a busy connection never gives way");
+    assert_eq!(connections.evictions(), 2, "a busy connection is never evicted");
     drop(busy);
     connections.evict_oldest(later());
     slots[1].evicted().await;
 }
 
 #[tokio::test]
-async fn a_waiting_connection_gets_the_slot_of_an_idle_one() {
+async fn waiting_connection_evicts_an_idle_one() {
     let connections = Connections::new(1, PROTECTED);
     let idle = connections.slot().await;
     let eviction = tokio::spawn(async move {

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 const LIMITS: HandshakeLimits = HandshakeLimits {
-    strangers: 64,
+    unauthenticated: 64,
     min_idle: Duration::from_millis(100),
     timeout: Duration::from_secs(10),
     peers: 3,
@@ -40,7 +40,7 @@ impl TestServer {
                 let mut secret = [0; 4];
                 let read = socket.read_exact(&mut secret).await;
                 read.map_err(|error| error.to_string())?;
-                if &secret == SECRET { Ok(socket) } else { Err("another word".to_owned()) }
+                if &secret == SECRET { Ok(socket) } else { Err("wrong secret".to_owned()) }
             })
         });
         let (stop, stopping) = watch::channel(false);
@@ -56,30 +56,30 @@ impl TestServer {
     }
 }
 
-async fn talk(near: &mut TcpStream, far: &mut Peer<TcpStream>) {
+async fn exchange_byte(near: &mut TcpStream, far: &mut Peer<TcpStream>) {
     near.write_all(b"x").await.unwrap();
     assert_eq!(far.session.read_u8().await.unwrap(), b'x');
 }
 
 #[tokio::test]
-async fn peers_come_and_stay_beside_a_thousand_strangers() {
+async fn peers_connect_despite_1000_unauthenticated_clients() {
     let mut server = TestServer::open(LIMITS).await;
     let (mut near, mut far) = server.join().await;
-    let _strangers = strangers::besiege(server.address, strangers::HELLO).await;
+    let _stalled = strangers::flood(server.address, strangers::HELLO).await;
     for _ in 0..5 {
-        talk(&mut near, &mut far).await;
+        exchange_byte(&mut near, &mut far).await;
         let joined = tokio::time::timeout(Duration::from_secs(5), server.join()).await;
-        let (mut near, mut far) = joined.expect("it is let in");
-        talk(&mut near, &mut far).await;
+        let (mut near, mut far) = joined.expect("the peer is admitted");
+        exchange_byte(&mut near, &mut far).await;
     }
 }
 
 #[tokio::test]
-async fn a_stranger_has_so_long_and_no_more_peers_come_than_may() {
+async fn handshake_timeout_and_peer_limit_are_enforced() {
     let timeout = Duration::from_millis(50);
     let mut server = TestServer::open(HandshakeLimits { timeout, ..LIMITS }).await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
-    assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "closed, though there is room");
+    assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "closed although a slot is free");
     let mut wrong = TcpStream::connect(server.address).await.unwrap();
     wrong.write_all(b"pear").await.unwrap();
     assert_eq!(wrong.read(&mut [0]).await.unwrap(), 0);
@@ -98,6 +98,6 @@ async fn a_stranger_has_so_long_and_no_more_peers_come_than_may() {
     server.accepting.await.unwrap();
     assert!(TcpStream::connect(server.address).await.is_err(), "nobody listens");
     for (near, far) in &mut joined {
-        talk(near, far).await;
+        exchange_byte(near, far).await;
     }
 }

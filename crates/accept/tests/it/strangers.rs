@@ -11,21 +11,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-const STRANGERS: usize = 1000;
+const CLIENTS: usize = 1000;
 /// Descriptors that the test needs for everything else: both ends are in one process.
 const RESERVE: u64 = 1000;
 /// The beginning of a TLS ClientHello; half a kilobyte would follow.
 pub(crate) const HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 
-/// Keeps as many strangers connecting as descriptors allow until the returned set is dropped.
+/// Keeps as many clients connecting as descriptors allow until the returned set is dropped.
 /// Returns once each has connected. Those that send anything begin with `opening`.
-pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> JoinSet<()> {
+pub(crate) async fn flood(address: SocketAddr, opening: &'static [u8]) -> JoinSet<()> {
     let count = count();
     let connected = Arc::new(AtomicUsize::new(0));
-    let mut strangers = JoinSet::new();
+    let mut clients = JoinSet::new();
     for number in 0..count {
         let connected = Arc::clone(&connected);
-        strangers.spawn(async move {
+        clients.spawn(async move {
             let mut is_counted = false;
             loop {
                 let Ok(socket) = TcpStream::connect(address).await else {
@@ -43,7 +43,7 @@ pub(crate) async fn besiege(address: SocketAddr, opening: &'static [u8]) -> Join
     while connected.load(Ordering::Relaxed) < count {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    strangers
+    clients
 }
 
 /// Holds one connection until the other side ends it.
@@ -73,16 +73,16 @@ async fn misbehave(mut socket: TcpStream, number: usize, opening: &[u8]) {
     while let Ok(1..) = socket.read(&mut buffer).await {}
 }
 
-/// Returns a thousand, or as many as this process may have sockets for.
-#[allow(clippy::print_stderr, reason = "a test says what it could not do")]
+/// Returns a thousand, or fewer if this process may not open that many sockets.
+#[allow(clippy::print_stderr, reason = "a test reports what it could not do")]
 fn count() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let _ = setrlimit(Resource::Nofile, raised);
     let room = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).saturating_sub(RESERVE);
-    let count = usize::try_from(room).map_or(STRANGERS, |room| room.clamp(200, STRANGERS));
-    if count < STRANGERS {
-        eprintln!("{count} strangers in the place of {STRANGERS}: raise the limit (ulimit -Hn)");
+    let count = usize::try_from(room).map_or(CLIENTS, |room| room.clamp(200, CLIENTS));
+    if count < CLIENTS {
+        eprintln!("{count} clients instead of {CLIENTS}: raise the limit (ulimit -Hn)");
     }
     count
 }

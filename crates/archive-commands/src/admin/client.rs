@@ -293,7 +293,9 @@ impl AdminClient {
                 }
             }
             if pending.len() > limits::LINE_BYTES_MAX {
-                return Err(ExitError::new(Exit::Failure, "a line of the answer has no end").into());
+                return Err(
+                    ExitError::new(Exit::Failure, "a line of the answer is too long").into()
+                );
             }
         }
         let message = format!("the server stopped before its {what} was done");
@@ -314,7 +316,7 @@ impl AdminClient {
         let failure = read_json(text.as_bytes()).map_or_else(
             |_| AdminError {
                 code: if status.as_u16() == 404 { "NotFound" } else { "Unknown" }.to_owned(),
-                message: format!("{} answered {status}: not a Fulgurite server?", self.endpoint),
+                message: format!("{} answered {status}: is it a Fulgurite server?", self.endpoint),
             },
             |document: ErrorDocument| document.error,
         );
@@ -336,8 +338,9 @@ impl AdminClient {
     ) -> anyhow::Result<reqwest::RequestBuilder> {
         let target = target(call, query);
         let mut nonce = Nonce::default();
-        getrandom::fill(&mut nonce)
-            .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+        getrandom::fill(&mut nonce).map_err(|error| {
+            anyhow::anyhow!("the operating system provides no random bytes: {error}")
+        })?;
         let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond())?;
         let signed = OperatorCall { method: method.as_str(), target: &target, body: b"" };
         let signed = signed.authorization(&self.keys, now_ms, &nonce);

@@ -11,7 +11,7 @@ fn failed(key: &str, is_given_up: bool) -> FailedRestore {
 }
 
 #[test]
-fn restores_that_failed_are_named_with_why() {
+fn failed_restores_are_listed_with_their_errors() {
     let quiet = Status { restores_waiting: 2, restored_objects: 1, ..Status::default() };
     assert_eq!(show_restores(&quiet), "restores   2 waiting, 1 copy held");
     let failing = Status {
@@ -19,15 +19,15 @@ fn restores_that_failed_are_named_with_why() {
         failed_restores: vec![failed("over", true), failed("under way", false)],
         ..quiet
     };
-    let expected = "restores   2 waiting, 1 copy held, 1 given up: asked for again they are tried \
-                    again\n           vault/over given up after 4 failures: platter of over fails \
+    let expected = "restores   2 waiting, 1 copy held, 1 given up; request them again to \
+                    retry\n           vault/over given up after 4 failures: platter of over fails \
                     at layer cross-platter\n           vault/under way is tried again after 4 \
                     failures: platter of under way fails at layer cross-platter";
     assert_eq!(show_restores(&failing), expected);
 }
 
 #[test]
-fn a_damaged_catalog_is_named_with_what_mends_it() {
+fn damaged_catalog_is_reported_with_its_remedy() {
     let status = Status { catalog_damage: Some("a block".to_owned()), ..Status::default() };
     let shown = show_disk(&status);
     let expected = "\ncatalog    is damaged: a block; stop the archive and run `fulgurite recover`";

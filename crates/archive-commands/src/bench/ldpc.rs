@@ -112,7 +112,7 @@ pub(super) fn run(args: &LdpcArgs, out: &Output) -> anyhow::Result<()> {
         let ser = threshold * STEP.powi(step);
         let point = bench.point(ser, &old, &file)?;
         if point.frames == 0 {
-            note("the time is up; --resume goes on");
+            note("the time is up; continue with --resume");
             break;
         }
         show(&point, out)?;

@@ -37,7 +37,7 @@ impl From<Prices> for Vec<f64> {
     fn from(prices: Prices) -> Self {
         // Shorten if all hours are the same.
         let [first, rest @ ..] = prices.0;
-        #[expect(clippy::float_cmp, reason = "whether they were written alike")]
+        #[expect(clippy::float_cmp, reason = "compares prices as written")]
         let is_flat = rest.iter().all(|price| *price == first);
         if is_flat { vec![first] } else { prices.0.to_vec() }
     }

@@ -91,19 +91,19 @@ impl Geo {
             return refuse("geo.shared_key", reason);
         }
         if self.shared.len() > SHARED_MAX {
-            return refuse("geo.shared", "100 buckets are the most");
+            return refuse("geo.shared", "at most 100 buckets");
         }
         if self.cache.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
             return refuse("geo.cache", "name a folder, or leave it out");
         }
         if self.cache_size.get() < CACHE_BYTES_MIN {
-            return refuse("geo.cache_size", "64MiB is the least");
+            return refuse("geo.cache_size", "it must be at least 64MiB");
         }
         if self.heal_every == Duration::ZERO {
-            return refuse("geo.heal_every", "healing takes some time");
+            return refuse("geo.heal_every", "it must be longer than zero");
         }
         if self.collect_every < self.heal_every {
-            return refuse("geo.collect_every", "it is geo.heal_every at least");
+            return refuse("geo.collect_every", "it must be at least geo.heal_every");
         }
         Ok(())
     }

@@ -543,13 +543,13 @@ impl Config {
             return refuse("library.time_scale", "it is not a number from 0 up".to_owned());
         }
         if self.restore.day == Duration::ZERO {
-            return refuse("restore.day", "a day of no length never ends".to_owned());
+            return refuse("restore.day", "a day must be longer than zero".to_owned());
         }
         if self.storage.forget_within == Duration::ZERO {
-            return refuse("storage.forget_within", "it takes some time to forget".to_owned());
+            return refuse("storage.forget_within", "it must be longer than zero".to_owned());
         }
         if self.seal.shard_size == ByteCount::ZERO {
-            return refuse("seal.shard_size", "a shard has at least a byte".to_owned());
+            return refuse("seal.shard_size", "a shard has at least one byte".to_owned());
         }
         let capacity = self.storage.log_capacity;
         match self.seal.staged_bytes {

@@ -195,7 +195,7 @@ impl Rack {
             |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });
         let shape = self.effective_shape()?;
         if self.policy.idle.is_some() {
-            return refuse("rack.policy.idle", "it stands one table higher, as rack.idle");
+            return refuse("rack.policy.idle", "set it one table higher, as rack.idle");
         }
         if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
             return refuse(
@@ -228,7 +228,7 @@ impl Rack {
                 refuse("rack.make", "real disks are taken by `fulgurite rack init` alone")
             }
             Backend::Linux if self.time_scale != Ratio::ZERO => {
-                refuse("rack.time_scale", "real disks take the time they take; leave it out")
+                refuse("rack.time_scale", "it applies to simulated disks only; leave it out")
             }
             Backend::Linux => self.devices(&shape, &roots).map(drop),
         }

@@ -30,7 +30,7 @@ fn chain(error: &ConfigError) -> String {
 
 #[track_caller]
 fn check_refused(text: &str, environment: &[(&str, &str)], expect: Expect) {
-    let error = load(text, environment).expect_err("it is refused");
+    let error = load(text, environment).expect_err("the configuration is refused");
     expect.assert_eq(&fold(&chain(&error)));
 }
 
@@ -40,10 +40,11 @@ fn fold(text: &str) -> String {
         .replace(": No such", ":\nNo such")
         .replace("no library, ", "no library,\n")
         .replace("one of `staged", "one of\n`staged")
+        .replace("one of fulgurite, ", "one of\nfulgurite, ")
 }
 
 #[test]
-fn unknown_keys_are_refused_with_their_place() {
+fn unknown_keys_are_refused_with_their_position() {
     check_refused(
         "listen = \"127.0.0.1:9000\"\n[seal]\nage = \"1h\"\nsize = \"1GiB\"\n",
         &[],
@@ -58,7 +59,7 @@ fn unknown_keys_are_refused_with_their_place() {
 }
 
 #[test]
-fn far_libraries_are_tiers_and_get_what_a_set_has() {
+fn far_libraries_are_tiers_and_get_most_redundancy() {
     const TIER: &str = "[tiers.oslo]\nurl = \"file:///oslo\"\n";
     let seal = |seal: &str| format!("profile = \"demo\"\n[seal]\n{seal}\n{TIER}");
     let taken = |text: &str| load(&seal(text), &[]).unwrap().far_libraries().unwrap();
@@ -127,7 +128,7 @@ fn impossible_settings_are_refused_by_name() {
     check_refused(
         "[seal]\nshard_size = \"0B\"\n",
         &[],
-        expect!["setting seal.shard_size: a shard has at least a byte"],
+        expect!["setting seal.shard_size: a shard has at least one byte"],
     );
     check_refused(
         "[library]\ntime_scale = -1.0\n",
@@ -155,7 +156,7 @@ fn impossible_settings_are_refused_by_name() {
 }
 
 #[test]
-fn environment_outranks_the_file_and_is_checked_alike() {
+fn environment_overrides_the_file_and_is_validated() {
     let config = load(
         "[seal]\nage = \"1h\"\n[medium]\nseed = 5\n",
         &[
@@ -243,7 +244,7 @@ fn every_setting_has_a_variable() {
 }
 
 #[test]
-fn flags_outrank_everything() {
+fn flags_override_everything() {
     let overrides = Overrides {
         listen: Some("127.0.0.1:0".parse().unwrap()),
         tls: Some(TlsChoice::Auto),
@@ -258,7 +259,7 @@ fn flags_outrank_everything() {
 }
 
 #[test]
-fn what_is_shown_means_the_same() {
+fn shown_configuration_is_equivalent() {
     let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
     let custom = Config {
         domain: Some("s3.example.org".to_owned()),
@@ -302,7 +303,7 @@ fn a_policy_is_a_name_or_a_table() {
           |
         2 | policy = "best"
           |          ^^^^^^
-        no policy "best": it is one of fulgurite, thrifty, silica, shortest-paths, no-shuttles"#]],
+        no policy "best"; use one of fulgurite, thrifty, silica, shortest-paths, no-shuttles"#]],
     );
     check_refused(
         "[library]\npolicy = \"no-shuttles\"\n",
@@ -326,14 +327,14 @@ fn a_policy_is_a_name_or_a_table() {
 const GEO: &str = "[geo]\nmap = \"/etc/sites.toml\"\nnear = \"lisbon\"\n";
 
 #[test]
-fn a_class_goes_to_sites_only_where_their_map_is_named() {
+fn class_on_sites_needs_a_map_of_sites() {
     let classes_config = |classes: &str| format!("{GEO}[classes]\n{classes}\n");
     let config = load(&classes_config("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""), &[]).unwrap();
     let classes = config.effective_classes().unwrap();
     let homes: Vec<_> = classes.iter().map(|(class, home, _)| (class.name(), home)).collect();
-    let of_geo = homes.iter().filter(|(_, home)| home.to_string() == "geo");
-    let of_geo: Vec<_> = of_geo.map(|(class, _)| *class).collect();
-    assert_eq!(of_geo, ["STANDARD", "GLACIER_IR"]);
+    let geo_classes = homes.iter().filter(|(_, home)| home.to_string() == "geo");
+    let geo_classes: Vec<_> = geo_classes.map(|(class, _)| *class).collect();
+    assert_eq!(geo_classes, ["STANDARD", "GLACIER_IR"]);
     let others = "STANDARD_IA = \"online\"\nONEZONE_IA = \"online\"\nINTELLIGENT_TIERING = \"geo\"";
     let classes = load(&classes_config(others), &[]).unwrap().effective_classes().unwrap();
     let homes = classes.iter().map(|(class, home, _)| format!("{} {home}", class.name()));
@@ -351,17 +352,17 @@ fn a_class_goes_to_sites_only_where_their_map_is_named() {
     assert!(bare.effective_classes().unwrap().iter().all(|(_, home, _)| home.to_string() != "geo"));
     assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config);
     check_names("[classes]\nSTANDARD = \"geo\"\n", "name their map in [geo]");
-    check_names("[tiers.geo]\nurl = \"file:///x\"\n", "is no name for a tier");
+    check_names("[tiers.geo]\nurl = \"file:///x\"\n", "is not a valid name of a tier");
 }
 
 #[track_caller]
 fn check_names(text: &str, words: &str) {
-    let error = chain(&load(text, &[]).expect_err("it is refused"));
+    let error = chain(&load(text, &[]).expect_err("the configuration is refused"));
     assert!(error.contains(words), "{error}");
 }
 
 #[test]
-fn what_cannot_be_of_sites_is_refused() {
+fn invalid_site_settings_are_refused() {
     check_names("[geo]\nnear = \"lisbon\"\n", "setting geo.map: name the file");
     check_names(&format!("{GEO}folder = \"a//b\"\n"), "setting geo.folder: ");
     check_names(&format!("{GEO}heal_every = \"0s\"\n"), "setting geo.heal_every: ");
@@ -374,6 +375,6 @@ fn what_cannot_be_of_sites_is_refused() {
     check_names(&format!("{GEO}shared = [\"A\"]\n"), "bucket name \"A\" is not valid");
     let many: Vec<String> = (100..201).map(|number| format!("\"b{number}\"")).collect();
     let many = format!("{GEO}shared_key = \"key\"\nshared = [{}]\n", many.join(", "));
-    check_names(&many, "setting geo.shared: 100 buckets");
+    check_names(&many, "setting geo.shared: at most 100 buckets");
     check_names(&format!("{GEO}nearest = \"x\"\n"), "unknown field `nearest`");
 }

@@ -130,7 +130,7 @@ pub(crate) fn tiers(
         if let Some(secret) = tier.options.keys().find(|option| is_secret(option)) {
             let variable = format!("{}{}", prefix(&name), secret.to_ascii_uppercase());
             return Err(format!(
-                "{secret} is a secret, which stands in no configuration: set {variable}, or the \
+                "{secret} is a secret and may not be in a configuration: set {variable}, or the \
                  variable that the store's own tools read"
             ));
         }
@@ -143,7 +143,7 @@ pub(crate) fn tiers(
         names.sort_by_key(|name| std::cmp::Reverse(name.as_str().len()));
         let found = names.into_iter().find(|name| variable.starts_with(&prefix(name))).cloned();
         let Some(tier) = found else {
-            return Err(format!("{variable} is of no tier of the configuration"));
+            return Err(format!("{variable} names no tier of the configuration"));
         };
         let option = variable[prefix(&tier).len()..].to_ascii_lowercase();
         if let Some(options) = options.get_mut(&tier) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_environment_go_to_their_tier() {
+    fn environment_options_reach_their_tier() {
         let variable = ("FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY", "hidden");
         let found = tiers(&tier(), variables(&[variable, ("HOME", "/")])).unwrap();
         let cold = &found[&TierName::new("cold").unwrap()];
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_stand_in_a_file() {
+    fn secrets_in_the_file_are_refused() {
         for secret in ["aws_secret_access_key", "aws_session_token", "azure_storage_account_key"] {
             let mut tiers_ = tier();
             let cold = tiers_.get_mut("cold").unwrap();

@@ -161,7 +161,7 @@ impl Tomes {
     /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.layout()?;
-        if let Err(error) = self.groups.of_group() {
+        if let Err(error) = self.groups.for_group() {
             return refuse("tomes.groups", error_chain(&error));
         }
         if self.max_spinups_per_day.is_some_and(|limit| !(1..=SPIN_UPS_A_DAY_MAX).contains(&limit))
@@ -188,7 +188,7 @@ impl Tomes {
                 refuse("tomes.make", "real disks are taken by `fulgurite tomes init` alone")
             }
             Backend::Linux if self.time_scale != Ratio::ZERO => {
-                refuse("tomes.time_scale", "real disks take the time they take; leave it out")
+                refuse("tomes.time_scale", "it applies to simulated disks only; leave it out")
             }
             Backend::Linux => self.devices(&roots).map(drop),
         }

@@ -6,7 +6,7 @@ use super::{check, limit, raise};
 use crate::limits::DESCRIPTORS_MIN;
 
 #[test]
-fn the_bound_is_raised_as_far_as_it_goes() {
+fn soft_limit_is_raised_to_the_hard_limit() {
     let before = getrlimit(Resource::Nofile);
     let hard = before.maximum.unwrap_or(u64::MAX);
     let lowered = Rlimit { current: Some(hard.min(512)), maximum: before.maximum };
@@ -16,7 +16,7 @@ fn the_bound_is_raised_as_far_as_it_goes() {
 }
 
 #[test]
-fn too_few_are_refused() {
+fn too_few_descriptors_are_refused() {
     assert!(check(DESCRIPTORS_MIN).is_ok());
     let error = check(DESCRIPTORS_MIN - 1).unwrap_err();
     assert!(error.to_string().contains("ulimit -Hn"), "{error}");

@@ -55,13 +55,13 @@ mod tests {
 
     /// The calculator's own example, whose year has 365 days.
     #[test]
-    fn the_sample_of_the_calculator_comes_out() {
+    fn backblaze_calculator_example_is_reproduced() {
         let chance = yearly_loss([4, 2], 0.1, 1.0, 365.0).unwrap();
         assert_eq!(format!("{chance:.3}"), "1.500e-7");
     }
 
     #[test]
-    fn vaults_and_racks_have_the_nines_that_they_are_said_to_have() {
+    fn published_nines_of_vaults_and_racks_are_reproduced() {
         // Backblaze states 11 for its vaults of 17 + 3.
         check([17, 3], 0.0041, 6.5, 11.11);
         check([17, 3], 0.0131, 6.5, 9.10);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_the_smallest_number_is_one_all_the_same() {
+    fn tiny_probabilities_do_not_underflow() {
         let chance = yearly_loss([15, 100], 0.0001, 0.001, YEAR_DAYS).unwrap();
         assert!(chance.ln() < -700.0 && chance.ln().is_finite());
         assert!(yearly_loss([15, 3], 0.5, 1000.0, YEAR_DAYS).is_err());

@@ -42,7 +42,7 @@ fn silica_has_the_known_figures() {
 }
 
 #[test]
-fn a_rack_has_the_nines_of_its_method_and_says_how_late_a_failure_is_found() {
+fn rack_rows_show_nines_and_detection_delay() {
     let rows = table("demo", 0);
     let at_once = find(&rows, "blob of a rack in a year, found at once");
     assert_eq!(at_once.chance, "1.8e-12");
@@ -53,17 +53,17 @@ fn a_rack_has_the_nines_of_its_method_and_says_how_late_a_failure_is_found() {
 }
 
 #[test]
-fn every_profile_has_every_row_and_groups_do_better_than_tracks() {
+fn every_profile_has_all_rows_and_groups_beat_tracks() {
     for profile in ["demo", "desk", "silica"] {
         let rows = table(profile, 0);
         assert_eq!(rows.len(), 10, "{profile}");
         for kind in ["independent", "rate varies"] {
-            let of = |level: &str| {
+            let chance = |level: &str| {
                 let row =
                     rows.iter().find(|row| row.what.contains(kind) && row.what.starts_with(level));
                 row.expect("the row is there").log10
             };
-            assert!(of("large group") < of("track"), "{profile}, {kind}");
+            assert!(chance("large group") < chance("track"), "{profile}, {kind}");
         }
         assert!(rows.iter().all(|row| row.simulated.is_none()));
     }

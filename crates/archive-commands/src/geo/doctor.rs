@@ -197,7 +197,7 @@ fn open_error(error: &OpenError) -> String {
 }
 
 fn query_error(error: &DoctorError) -> String {
-    let hint = if error.kind() == ErrorKind::Unavailable { "; is it there?" } else { "" };
+    let hint = if error.kind() == ErrorKind::Unavailable { "; does it exist?" } else { "" };
     format!("{}{hint}", error_chain(error))
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! open      creates or opens the namespace of a map
 //! doctor    whether stores meet their contract
-//! look      which of them answer now
+//! probe     which of them answer now
 //! node      serves the stores of one site to programs at others
 //! verify    every object, read back
 //! show      output as text
@@ -162,7 +162,7 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
             let report = done(&bar, report)?;
             out.json(&report)?;
             out.text(format_args!(
-                "{} looked at; {} removed, {} left for the next time",
+                "{} checked; {} removed, {} left for the next time",
                 pluralize(report.objects, "object"),
                 pluralize(report.collected, "version"),
                 report.left
@@ -175,7 +175,7 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
             let report = done(&bar, report)?;
             out.json(&report)?;
             out.text(format_args!(
-                "{} looked at; {} removed, {} left for the next time",
+                "{} checked; {} removed, {} left for the next time",
                 pluralize(report.objects, "fragment"),
                 report.swept,
                 report.left
@@ -262,7 +262,7 @@ async fn status(named: &Namespace, undecided: bool, out: &Output) -> anyhow::Res
         Err(error) => (None, Some(error)),
     };
     let map = opened.as_ref().map_or_else(|_| named.map.clone(), GeoStore::map);
-    let sites = probe::look(&map).await;
+    let sites = probe::probe_sites(&map).await;
     let status = NamespaceStatus {
         is_open: opened.is_ok(),
         is_well: opened.is_ok() && sites.iter().all(SiteStatus::is_well),
@@ -286,7 +286,7 @@ async fn replace(
     out: &Output,
 ) -> anyhow::Result<()> {
     if table.is_none() && blobs.is_none() {
-        let message = "name the new place: --table URL, --blobs URL, or both";
+        let message = "name the new location: --table URL, --blobs URL, or both";
         return Err(ExitError::new(Exit::Usage, message).into());
     }
     let store = named.open().await?;
@@ -321,7 +321,7 @@ async fn replace(
         return report_problems(&report, RETRY, out);
     }
     out.text(format_args!("site {site:?} is replaced; the map is number {}", map.epoch))?;
-    report_problems(&report, "`fulgurite geo heal` does the rest when all sites answer", out)
+    report_problems(&report, "run `fulgurite geo heal` for the rest when all sites answer", out)
 }
 
 /// Returns a callback that shows how many were examined.
@@ -344,7 +344,7 @@ fn report_healed(report: &MaintenanceReport, out: &Output) -> anyhow::Result<()>
 }
 
 /// The remedy for incomplete work.
-const RETRY: &str = "say it again when all sites answer";
+const RETRY: &str = "run it again when all sites answer";
 
 /// Prints losses and problems; returns an error with the remedy `then` if there are any.
 fn report_problems(report: &MaintenanceReport, then: &str, out: &Output) -> anyhow::Result<()> {
@@ -356,13 +356,13 @@ fn report_problems(report: &MaintenanceReport, then: &str, out: &Output) -> anyh
     }
     if !report.lost.is_empty() {
         let lost = pluralize(report.lost.len() as u64, "version");
-        let message = format!("{lost} acknowledged, and too few fragments are left of each");
+        let message = format!("{lost} lost: acknowledged, but too few fragments are left");
         return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     if !report.problems.is_empty() || report.missing > 0 || report.unsure > 0 {
         let problems = report.problems.len() as u64;
         let message = format!(
-            "{}, {} missing still, {} not looked at in time: {then}",
+            "{}, {} still missing, {} not checked in time: {then}",
             pluralize(problems, "problem"),
             pluralize(report.missing, "fragment"),
             pluralize(report.unsure, "object")

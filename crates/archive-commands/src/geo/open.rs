@@ -100,7 +100,7 @@ pub async fn open_for_serve(config: &Config) -> anyhow::Result<Option<GeoStore>>
     let Some(geo) = &config.geo else { return Ok(None) };
     let named = Namespace::read(&geo.map, geo.near.clone())?;
     let store = named.open_with(cache(geo)?).await?;
-    store.keep(geo.heal_every, geo.collect_every);
+    store.spawn_maintenance(geo.heal_every, geo.collect_every);
     Ok(Some(store))
 }
 

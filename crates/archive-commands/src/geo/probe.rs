@@ -53,7 +53,7 @@ impl SiteStatus {
 }
 
 /// Probes all stores of a map concurrently.
-pub(super) async fn look(map: &SiteMap) -> Vec<SiteStatus> {
+pub(super) async fn probe_sites(map: &SiteMap) -> Vec<SiteStatus> {
     join_all(map.sites.iter().map(probe_site)).await
 }
 

@@ -11,7 +11,7 @@ use fulgurite_archive::config::{
     SharedBytes, SharedCondition, SharedError, SharedObjectMeta, SharedPut, SharedStore,
 };
 use fulgurite_geo::objects::limits::CHUNKS_AT_ONCE;
-use fulgurite_geo::objects::{GeoError, GeoStore, Mode, NotedObject};
+use fulgurite_geo::objects::{GeoError, GeoStore, Mode, ObjectWithNote};
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -60,8 +60,8 @@ fn to_shared_error(error: GeoError) -> SharedError {
     }
 }
 
-fn to_shared_found(noted: NotedObject) -> SharedObjectMeta {
-    let NotedObject { key, version, size, time, note } = noted;
+fn to_shared_found(found: ObjectWithNote) -> SharedObjectMeta {
+    let ObjectWithNote { key, version, size, time, note } = found;
     SharedObjectMeta { name: key, version, bytes: size, time, note }
 }
 
@@ -91,18 +91,18 @@ impl SharedStore for SharedSites {
     ) -> Result<Option<(SharedObjectMeta, SharedBytes)>, SharedError> {
         let wanted = range.end.saturating_sub(range.start);
         let got = self.store.get_with_note(name, range).await.map_err(to_shared_error)?;
-        let Some((noted, bytes)) = got else { return Ok(None) };
+        let Some((found, bytes)) = got else { return Ok(None) };
         // The size is known only now; at most the first chunk has been read.
-        let room = self.room(&self.room_out, wanted.min(noted.size)).await;
+        let room = self.room(&self.room_out, wanted.min(found.size)).await;
         let bytes = bytes.map_err(to_shared_error).inspect(move |_| {
             // Held until the reader is done or gone.
             let _ = &room;
         });
-        Ok(Some((to_shared_found(noted), bytes.boxed())))
+        Ok(Some((to_shared_found(found), bytes.boxed())))
     }
 
     async fn delete(&self, name: &str) -> Result<bool, SharedError> {
-        self.store.remove_noted(name).await.map_err(to_shared_error)
+        self.store.delete_if_exists(name).await.map_err(to_shared_error)
     }
 
     fn list(
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_takes_room_for_what_is_held_of_it() {
+    fn body_memory_is_its_buffered_chunks() {
         let chunk = 4 << 20;
         assert_eq!([0, 1, 1 << 20].map(|bytes| memory_mib(bytes, chunk)), [1, 1, 3]);
         assert_eq!([16 << 20, 1 << 40, u64::MAX].map(|bytes| memory_mib(bytes, chunk)), [48; 3]);

@@ -54,19 +54,19 @@ fn site(site: &SiteStatus) -> Vec<String> {
 }
 
 fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
-    let says = match (&store.trouble, store.milliseconds) {
+    let state = match (&store.trouble, store.milliseconds) {
         (Some(trouble), _) => style::out(Tone::Bad, trouble).to_string(),
         (None, Some(milliseconds)) => format!("answers in {milliseconds:.1} ms"),
         (None, None) => String::new(),
     };
     let rebuilding = if site.rebuilding { "; is being rebuilt" } else { "" };
-    format!("{:<12} {part}  {}  {says}{rebuilding}", site.name, store.place)
+    format!("{:<12} {part}  {}  {state}{rebuilding}", site.name, store.place)
 }
 
 /// Formats the result of healing.
 pub(super) fn healed(report: &MaintenanceReport) -> String {
     let mut line = format!(
-        "{} looked at, {} whole; {} rebuilt",
+        "{} checked, {} whole; {} rebuilt",
         pluralize(report.objects, "object"),
         report.whole,
         pluralize(report.rebuilt, "fragment")
@@ -75,9 +75,9 @@ pub(super) fn healed(report: &MaintenanceReport) -> String {
         (report.restored, "rows are at their site again"),
         (report.settled, "open versions decided"),
         (report.hidden, "versions hidden that nobody was told of"),
-        (report.missing, "fragments missing still"),
-        (report.unsure, "objects not looked at in time"),
-        (report.undecided, "versions undecided still"),
+        (report.missing, "fragments still missing"),
+        (report.unsure, "objects not checked in time"),
+        (report.undecided, "versions still undecided"),
     ] {
         if count > 0 {
             line.push_str(&format!("; {count} {what}"));

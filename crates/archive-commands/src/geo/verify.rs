@@ -92,14 +92,16 @@ fn report_verified(verified: &Verified, out: &Output) -> anyhow::Result<()> {
     }
     if !verified.damaged.is_empty() {
         let count = pluralize(verified.damaged.len() as u64, "object");
-        let message = format!("{count} lost, or not what was put; each was named");
+        let message = format!("{count} lost or damaged; each is listed above");
         return Err(ExitError::new(Exit::Corrupt, message).into());
     }
     if !verified.problems.is_empty() {
         let count = pluralize(verified.problems.len() as u64, "object");
-        return Err(
-            ExitError::new(Exit::Partial, format!("{count} not read; each was named")).into()
-        );
+        return Err(ExitError::new(
+            Exit::Partial,
+            format!("{count} not read; each is listed above"),
+        )
+        .into());
     }
     Ok(())
 }

@@ -207,7 +207,7 @@ mod tests {
     const BLUE: [u8; 3] = [0, 0, 255];
 
     #[test]
-    fn voxels_scale_and_legend_are_where_they_belong() {
+    fn voxels_scale_and_legend_are_drawn_in_place() {
         let voxels: Vec<[u8; 3]> =
             (0..40 * 60).map(|at| if at == 60 + 2 { RED } else { BLUE }).collect();
         let legend = [(RED, "one".to_owned()), (BLUE, "the others".to_owned())];

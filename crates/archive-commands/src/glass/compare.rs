@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_no_surer_than_what_was_fitted() {
+    fn drawn_interval_is_no_narrower_than_the_fitted_one() {
         let drawn = Interval { value: 0.0, low: 0.0, high: 4e-6 };
         let fitted = Interval { value: 0.0, low: 0.0, high: 4e-4 };
         let analog = Interval { value: 5e-5, low: 9e-6, high: 3e-4 };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn values_agree_when_near_or_when_neither_is_sure() {
+    fn values_agree_within_tolerance_or_overlapping_intervals() {
         for (a, b, expected) in [
             (interval(1.0, 0.01), interval(1.04, 0.01), true),
             (interval(1.0, 0.01), interval(1.10, 0.01), false),

@@ -74,7 +74,7 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let found = reader.decode(&images, 0)?;
     let frame = reader.frame()?;
     let shape = frame.shape();
-    let score = Score::of(medium.channel.medium, shape, &found, &symbols);
+    let score = Score::new(medium.channel.medium, shape, &found, &symbols);
     let (report, _) = frame.decode_probabilities(&found, at.number(number))?;
     let pitch_um = medium.channel.voxels.pitch_um;
     let mut files = draw_images(&args.out, &images)?;

@@ -136,7 +136,7 @@ impl Sample<'_> {
         let found = reader.decode(&images, 0)?;
         let frame = reader.frame()?;
         let shape = frame.shape();
-        let score = Score::of(self.channel.medium, shape, &found, &symbols);
+        let score = Score::new(self.channel.medium, shape, &found, &symbols);
         let (report, bytes) = frame.decode_probabilities(&found, place(number).number(0))?;
         let is_wrong = bytes.is_some_and(|bytes| bytes != written);
         Ok(Decoded { found, symbols, score, report, shape, is_wrong })
@@ -189,8 +189,8 @@ const Z: f64 = 1.96;
 
 impl Reads {
     /// Returns a mean, with its 95 % interval from the spread of sectors.
-    pub(super) fn mean(&self, of: impl Fn(&Read) -> f64) -> Interval {
-        mean(self.0.iter().map(&of))
+    pub(super) fn mean(&self, value: impl Fn(&Read) -> f64) -> Interval {
+        mean(self.0.iter().map(&value))
     }
 
     /// Returns the share of sectors that satisfy a condition, with Wilson's interval.
@@ -214,8 +214,8 @@ pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Interval {
 }
 
 /// Returns Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 209, 1927).
-pub(super) fn wilson(hits: usize, of: usize) -> Interval {
-    let (hits, count) = (as_float(hits), as_float(of));
+pub(super) fn wilson(hits: usize, total: usize) -> Interval {
+    let (hits, count) = (as_float(hits), as_float(total));
     let value = hits / count;
     let middle = (value + Z * Z / (2.0 * count)) / (1.0 + Z * Z / count);
     let half = Z / (1.0 + Z * Z / count)

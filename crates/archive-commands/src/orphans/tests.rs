@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_segment_says_where_it_may_come_from() {
+fn orphaned_segment_shows_its_possible_origin() {
     let origin = |run, records, bodies, bodies_with_keys| {
         let shown = show(&OrphanedSegment {
             file: "staging-00000007-run-9.seg".to_owned(),
@@ -21,5 +21,5 @@ fn a_segment_says_where_it_may_come_from() {
     assert_eq!(origin(Some(9), 0, 0, 0), " (of an upload that was cut short)");
     assert_eq!(origin(Some(9), 4, 2, 0), " (deleted, or never acknowledged)");
     assert_eq!(origin(Some(9), 4, 2, 1), "");
-    assert_eq!(origin(None, 0, 0, 0), "", "nobody knows");
+    assert_eq!(origin(None, 0, 0, 0), "", "the origin is unknown");
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open    creates or opens the rack of the configuration
-//! asked   a rack behind a running server, or one opened by this process
+//! access  a rack behind a running server, or one opened by this process
 //! show    output as text
 //! ```
 
@@ -78,7 +78,7 @@ pub struct RackArgs {
 
 impl RackArgs {
     fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || ExitError::new(Exit::Usage, "no rack is named: give --data DIR");
+        let missing = || ExitError::new(Exit::Usage, "no rack is named: pass --data DIR");
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
@@ -137,7 +137,7 @@ async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
         RackAction::Replace { place, args } => {
             access::run_with(args, async |rack: &RackAccess| {
                 let report = rack.replace(PlaceId::new(*place), out.is_json()).await?;
-                report_rebuilt(&report, "it is a disk of the rack now", out)
+                report_rebuilt(&report, "the disk belongs to the rack now", out)
             })
             .await
         }
@@ -160,7 +160,7 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
         let (rack, data) = (args.configured()?, args.data()?);
         if !open::is_begun(&rack, &data)? {
             let id = open::adopt(&rack, &data).await?;
-            note(format_args!("the index of rack {id} was lost; it is rebuilt"));
+            note(format_args!("the index of rack {id} was lost and is recreated"));
         }
     }
     access::run_with(args, async |rack: &RackAccess| {
@@ -171,7 +171,7 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
         if *gone > 0 {
             let gone = pluralize(*gone, "blob");
             out.text(format_args!(
-                "{gone} gone: deleted or overwritten since the index was copied"
+                "{gone} missing: deleted or overwritten since the index was copied"
             ))?;
         }
         for problem in problems {
@@ -189,7 +189,7 @@ async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
 fn show_report(report: &Report, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
-        "{} with {} looked at: {} lost, {} rebuilt",
+        "{} with {} checked: {} lost, {} rebuilt",
         pluralize(report.blobs, "blob"),
         bytes(report.bytes),
         pluralize(report.lost, "stack"),
@@ -206,7 +206,7 @@ fn report_verified(report: &Report, out: &Output) -> anyhow::Result<()> {
     show_report(report, out)?;
     match report.problems.len() as u64 {
         0 if report.lost == 0 => out.text("verdict: sound"),
-        0 => out.text("verdict: sound again: what was lost is rebuilt"),
+        0 => out.text("verdict: sound again; all lost stacks are rebuilt"),
         count => {
             let count = pluralize(count, "problem");
             let message = format!("{count}: blobs are below their redundancy, or cannot be read");

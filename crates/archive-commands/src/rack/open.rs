@@ -41,7 +41,7 @@ pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Opti
         opened => opened?,
     };
     if !store.is_whole() {
-        let what = "the making of the rack was cut short, or a disk was not replaced to the end";
+        let what = "creating the rack or replacing a disk was interrupted";
         if !rack.make {
             tracing::warn!("{what}: see `fulgurite rack status`");
             return Ok(Some(store));
@@ -109,8 +109,8 @@ pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
         .await?
         .map_err(|error| open_error(rack, data, error))?;
     let Some(id) = found else {
-        let message = "no disk says which rack it is of: none of those that came up was ever one \
-                       of a rack; `fulgurite rack init` makes a new one";
+        let message = "no disk has the id of a rack: none of those that spun up ever belonged to \
+                       one; create a new rack with `fulgurite rack init`";
         return Err(ExitError::new(Exit::NotFound, message).into());
     };
     let store =
@@ -130,7 +130,7 @@ pub(super) struct Made {
 
 /// Returns whether there is an index, but no disk of it yet.
 fn is_unmade(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StacksError::Unmade { .. }))
+    matches!(error.downcast_ref(), Some(StacksError::Incomplete { .. }))
 }
 
 /// Returns whether a disk may have data on it.

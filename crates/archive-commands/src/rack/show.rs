@@ -20,8 +20,7 @@ fn sign(disk: &DiskSnapshot) -> char {
 /// Formats a snapshot of a rack.
 pub(super) fn snapshot(rack: &Snapshot) -> String {
     let disks: usize = rack.groups.iter().map(|group| group.disks.len()).sum();
-    let what =
-        if rack.simulated { "simulated disks: directories that do not turn" } else { "real disks" };
+    let what = if rack.simulated { "simulated disks: directories" } else { "real disks" };
     let mut lines = vec![
         format!("rack       {}", rack.rack),
         format!(
@@ -34,11 +33,15 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
         style::out(Tone::Strong, HEAD).to_string(),
     ];
     lines.extend(rack.groups.iter().map(group));
-    lines.push("disks: . asleep, ^ up, # active, v down, ! in trouble, x out".to_owned());
+    lines.push(
+        "disks: . asleep, ^ spinning up, # active, v spinning down, ! failing, x out".to_owned(),
+    );
     lines.extend(rack.groups.iter().filter_map(alarm));
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
-    let troubled = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
-    lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
+    let failing_disks = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
+    lines.extend(
+        failing_disks.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")),
+    );
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     lines.extend(disks.filter_map(failing));
     lines.extend(unsound(rack));
@@ -54,17 +57,14 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
 
 /// Formats alarms for blobs that lack stacks.
 fn unsound(rack: &Snapshot) -> Vec<String> {
-    let of_group = |group: &GroupSnapshot| {
+    let alarm_of = |group: &GroupSnapshot| {
         let blobs = pluralize(group.unsound, "blob");
-        format!(
-            "alarm      group {}: {blobs} could not be made whole; see rack verify",
-            group.group
-        )
+        format!("alarm      group {}: {blobs} could not be rebuilt; see rack verify", group.group)
     };
-    let groups = rack.groups.iter().filter(|group| group.unsound > 0).map(of_group);
+    let groups = rack.groups.iter().filter(|group| group.unsound > 0).map(alarm_of);
     let read = (rack.unmended > 0).then(|| {
         let blobs = pluralize(rack.unmended, "blob");
-        format!("alarm      {blobs} that were read could not be made whole; see rack verify")
+        format!("alarm      {blobs} that were read could not be rebuilt; see rack verify")
     });
     groups.chain(read).map(|line| style::out(Tone::Bad, line).to_string()).collect()
 }
@@ -74,17 +74,15 @@ fn failing(disk: &DiskSnapshot) -> Option<String> {
     let health = disk.health.as_ref().filter(|health| health.passes == Some(false))?;
     let which = [health.model.as_deref(), health.serial.as_deref()];
     let which = which.into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let line = format!(
-        "warning    disk {} says that it will fail (SMART); replace it: {which}",
-        disk.place
-    );
+    let line =
+        format!("warning    disk {} predicts its failure (SMART); replace it: {which}", disk.place);
     Some(style::out(Tone::Notice, line).to_string())
 }
 
 /// Formats a warning for a disk that is near its rated number of spin-ups.
 fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
     let line = format!(
-        "warning    disk {} was woken {} times and is rated for {}; replace it",
+        "warning    disk {} has spun up {} times and is rated for {}; replace it",
         disk.place,
         group_digits(disk.spin_ups),
         group_digits(rated)
@@ -93,7 +91,7 @@ fn worn_out(disk: &DiskSnapshot, rated: u64) -> String {
 }
 
 const HEAD: &str = concat!(
-    "group class  state          woken today  life    watts  waiting  ",
+    "group class  state          spins today  life    watts  waiting  ",
     "   blobs       bytes        free  disks                    since"
 );
 
@@ -107,13 +105,13 @@ fn group(group: &GroupSnapshot) -> String {
     let signs: String = group.disks.iter().map(sign).collect();
     let free = group.room.map_or_else(|| "?".to_owned(), |room| bytes(room.free));
     let (blobs, all) = (group_digits(group.blobs), bytes(group.bytes));
-    let lies = format!("{blobs:>8}  {all:>10}  {free:>10}");
+    let contents = format!("{blobs:>8}  {all:>10}  {free:>10}");
     let since = match group.since {
         Some(since) => timestamp(since),
         None => "before the start".to_owned(),
     };
     format!(
-        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {lies}  {signs:<24} {since}",
+        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {contents}  {signs:<24} {since}",
         group.group,
         group.class,
         style::out(tone, state),

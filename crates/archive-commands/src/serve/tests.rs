@@ -7,7 +7,7 @@ use super::{endpoint_of, fail_point, fidelity, tls_warning};
 use crate::config;
 
 #[test]
-fn endpoints_can_be_reached_from_here() {
+fn endpoint_is_reachable_from_this_machine() {
     let endpoint = |address: &str, tls| endpoint_of(address.parse().unwrap(), tls);
     assert_eq!(endpoint("127.0.0.1:9000", false), "http://127.0.0.1:9000");
     assert_eq!(endpoint("0.0.0.0:80", true), "https://127.0.0.1:80");
@@ -15,7 +15,7 @@ fn endpoints_can_be_reached_from_here() {
 }
 
 #[test]
-fn plain_http_to_others_is_warned_of() {
+fn plain_http_to_other_machines_warns() {
     let warns = |address: &str, tls| tls_warning(address.parse().unwrap(), tls).is_some();
     assert!(warns("0.0.0.0:9000", false));
     assert!(warns("[::]:9000", false));

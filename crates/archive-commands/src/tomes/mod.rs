@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open    creates or opens the set of the configuration
-//! asked   a set behind a running server, or one opened by this process
+//! access  a set behind a running server, or one opened by this process
 //! show    output as text
 //! ```
 
@@ -97,7 +97,7 @@ pub struct TomesArgs {
 
 impl TomesArgs {
     fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || ExitError::new(Exit::Usage, "no set of tomes is named: give --data DIR");
+        let missing = || ExitError::new(Exit::Usage, "no set of tomes is named: pass --data DIR");
         Ok(self.remote.data.clone().ok_or_else(missing)?)
     }
 
@@ -212,32 +212,32 @@ async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
 /// Reads a disk whole. If no server has the set, opens the set once more, which rebuilds the
 /// metadata store.
 async fn inventory(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
-    let mut surveyed = None;
+    let mut result = None;
     let mut is_served = false;
     access::run_with(args, async |set: &TomesAccess| {
         is_served = matches!(set, TomesAccess::Server(_));
-        surveyed = Some(set.inventory(tome, out.is_json()).await?);
+        result = Some(set.inventory(tome, out.is_json()).await?);
         Ok(())
     })
     .await?;
-    let Some(mut surveyed) = surveyed else { return Ok(()) };
-    if !is_served && surveyed.problems.is_empty() {
+    let Some(mut result) = result else { return Ok(()) };
+    if !is_served && result.problems.is_empty() {
         let store = open(&args.configured()?, &args.data()?).await?;
         let rebuilt = store.rebuilt(tome);
         let status = store.status().await;
         close(store).await;
         let own = status.tomes.into_iter().find(|status| status.tome == tome);
-        surveyed = rebuilt.unwrap_or_else(|| {
-            let trouble = own.and_then(|status| status.trouble);
-            InventoryResult { problems: trouble.into_iter().collect(), ..surveyed }
+        result = rebuilt.unwrap_or_else(|| {
+            let failure = own.and_then(|status| status.failure);
+            InventoryResult { problems: failure.into_iter().collect(), ..result }
         });
     }
-    show_surveyed(&surveyed, out)
+    show_inventory(&result, out)
 }
 
-fn show_surveyed(surveyed: &InventoryResult, out: &Output) -> anyhow::Result<()> {
-    out.json(surveyed)?;
-    let InventoryResult { tome, is_regained, pieces, bad, problems } = surveyed;
+fn show_inventory(result: &InventoryResult, out: &Output) -> anyhow::Result<()> {
+    out.json(result)?;
+    let InventoryResult { tome, is_regained, pieces, bad, problems } = result;
     if *is_regained {
         out.text(format_args!(
             "tome {tome}: its metadata store is rebuilt, with {}; {} to be rebuilt",
@@ -275,10 +275,10 @@ fn report_compared(compared: &Compared, out: &Output) -> anyhow::Result<()> {
     out.json(compared)?;
     let Compared { groups, agree, signatures, problems, more_problems } = compared;
     out.text(format_args!(
-        "{agree} of {groups} groups agree, by {}; no disk was woken",
+        "{agree} of {groups} groups agree, by {}; no disk spun up",
         pluralize(*signatures, "signature")
     ))?;
-    let what = "groups are not as their code words say, or cannot be compared";
+    let what = "groups are inconsistent, or cannot be compared";
     report_problems(problems, *more_problems, Exit::Corrupt, what, out)
 }
 
@@ -305,7 +305,7 @@ fn report_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
              run `fulgurite tomes add`",
         ));
     }
-    report_problems(problems, 0, Exit::Partial, "what waits goes on by itself", out)?;
+    report_problems(problems, 0, Exit::Partial, "the remaining moves continue automatically", out)?;
     if !out.is_json() {
         note(hint("its disk may be taken away; its number is not used again"));
     }

@@ -36,7 +36,7 @@ pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Opti
             // Tomes of other processes are completed when they answer; the others are served
             // meanwhile.
             Err(error) if was_begun && is_unavailable(&error) => {
-                tracing::warn!("the set of tomes is not made to its end: {error:#}");
+                tracing::warn!("creation of the set of tomes is incomplete: {error:#}");
             }
             Err(error) => return Err(error),
             Ok(_) => {}
@@ -52,7 +52,7 @@ async fn is_whole(tomes: &Tomes, data: &Path) -> anyhow::Result<bool> {
     }
     let (tomes, data) = (tomes.clone(), data.to_owned());
     let is_whole = move || match TomeSet::is_whole(&options(&tomes, &data, true)?) {
-        Err(TomesError::Unmade { .. }) => Ok(false),
+        Err(TomesError::NotCreated { .. }) => Ok(false),
         is_whole => is_whole.map_err(|error| open_error(&tomes, &data, error)),
     };
     tokio::task::spawn_blocking(is_whole).await?
@@ -239,8 +239,12 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
 
 /// Returns the runtime for the network connections to tomes of other processes.
 fn runtime() -> anyhow::Result<tokio::runtime::Handle> {
-    let none =
-        |_| ExitError::new(Exit::Usage, "tomes in other processes are asked while serving only");
+    let none = |_| {
+        ExitError::new(
+            Exit::Usage,
+            "tomes in other processes can be reached only by a serving process",
+        )
+    };
     Ok(tokio::runtime::Handle::try_current().map_err(none)?)
 }
 

@@ -6,7 +6,7 @@ use fulgurite_terminal::style::{self, Tone};
 use fulgurite_tome::objects::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
 
 const HEAD: &str =
-    "tome  disk           pieces   unprotected  for       woken  today  healed  scrubs  this one";
+    "tome  disk           pieces   unprotected  for       spins  today  healed  scrubs  this one";
 
 /// Formats a snapshot of a set.
 pub(super) fn snapshot(set: &Snapshot) -> String {
@@ -30,7 +30,7 @@ pub(super) fn snapshot(set: &Snapshot) -> String {
     lines.extend(set.moves.iter().map(slot_move));
     if !set.out.is_empty() {
         let out: Vec<String> = set.out.iter().map(ToString::to_string).collect();
-        lines.push(format!("out          {}: no seat is theirs any more", out.join(", ")));
+        lines.push(format!("out          {}: no member slot is left to them", out.join(", ")));
     }
     let reasons = set.reasons.iter().map(|why| format!("reason       {why}"));
     lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
@@ -50,7 +50,7 @@ fn budget(tome: &TomeSnapshot) -> Option<String> {
     let minutes = put_off_seconds? / 60.0;
     let tome = tome.tome;
     Some(format!(
-        "put off      tome {tome}: for {minutes:.0} min, with {left} of {per_day} spin-ups left"
+        "deferred     tome {tome}: for {minutes:.0} min, with {left} of {per_day} spin-ups left"
     ))
 }
 
@@ -59,7 +59,7 @@ fn slot_move(moving: &MoveSnapshot) -> String {
     let MoveSnapshot { group, from, to, done, trouble } = moving;
     let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
     let done = done * 100.0;
-    format!("moves        seat of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
+    format!("moves        slot of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
 }
 
 /// Formats a spin-up.
@@ -80,14 +80,14 @@ pub(super) fn advice(set: &Snapshot) -> Option<String> {
     if let Some(lost) = set.tomes.iter().find(is_lost) {
         let tome = lost.tome;
         return Some(format!(
-            "what is missing of tome {tome} may be put back and the set restarted; else \
+            "put back the missing part of tome {tome} and restart the set; else \
              `fulgurite tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild \
              {tome}`"
         ));
     }
     let tome = set.tomes.iter().find(is_given_up)?.tome;
     Some(format!(
-        "tome {tome} goes on by itself when there is room and its disk works; if that never will, \
+        "tome {tome} continues when there is room and its disk works; if that never happens, \
          `fulgurite tomes rebuild {tome}`"
     ))
 }

@@ -56,7 +56,7 @@ impl std::fmt::Debug for SecretKey {
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| ArchiveError::Internal {
-        what: format!("the operating system gives no entropy: {error}"),
+        what: format!("the operating system returned no random bytes: {error}"),
     })?;
     Ok(bytes)
 }

@@ -82,7 +82,7 @@ fn finish_drop(
     let Some(retired) = dropped else { return false };
     state.free(&retired.extents);
     state.copies_dropped.fetch_add(1, Ordering::Relaxed);
-    tracing::error!(%bucket, %key, %error, "a restored copy is damaged; it can be restored again");
+    tracing::error!(%bucket, %key, %error, "a restored copy is damaged; restore the object again");
     true
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn verify_all(
         let mut read = 0;
         let mut on_read = |more: u64| {
             read += more;
-            part.at(before + read.min(bytes));
+            part.set_done(before + read.min(bytes));
         };
         let (error, is_dropped) =
             match check_copy(state, bucket, key, CheckDepth::Whole, &mut on_read) {
@@ -156,7 +156,7 @@ pub(crate) fn verify_all(
                 Err(error) => (Some(error), false),
             };
         before += bytes;
-        part.at(before);
+        part.set_done(before);
         report.copies += 1;
         if let Some(error) = error {
             report.copies_damaged += 1;

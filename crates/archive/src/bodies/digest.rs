@@ -114,7 +114,7 @@ impl Checksum {
     }
 }
 
-enum Additional {
+enum AdditionalDigest {
     Crc(ChecksumAlgorithm, crc_fast::Digest),
     Sha1(Sha1),
     Sha256(Sha256),
@@ -123,7 +123,7 @@ enum Additional {
 /// Running digests of one body.
 pub struct BodyDigest {
     md5: Md5,
-    additional: Option<Additional>,
+    additional: Option<AdditionalDigest>,
     bytes: u64,
 }
 
@@ -151,16 +151,16 @@ impl BodyDigest {
         use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc32IsoHdlc, Crc64Nvme};
         let additional = algorithm.map(|algorithm| match algorithm {
             ChecksumAlgorithm::Crc32 => {
-                Additional::Crc(algorithm, crc_fast::Digest::new(Crc32IsoHdlc))
+                AdditionalDigest::Crc(algorithm, crc_fast::Digest::new(Crc32IsoHdlc))
             }
             ChecksumAlgorithm::Crc32c => {
-                Additional::Crc(algorithm, crc_fast::Digest::new(Crc32Iscsi))
+                AdditionalDigest::Crc(algorithm, crc_fast::Digest::new(Crc32Iscsi))
             }
             ChecksumAlgorithm::Crc64Nvme => {
-                Additional::Crc(algorithm, crc_fast::Digest::new(Crc64Nvme))
+                AdditionalDigest::Crc(algorithm, crc_fast::Digest::new(Crc64Nvme))
             }
-            ChecksumAlgorithm::Sha1 => Additional::Sha1(Sha1::new()),
-            ChecksumAlgorithm::Sha256 => Additional::Sha256(Sha256::new()),
+            ChecksumAlgorithm::Sha1 => AdditionalDigest::Sha1(Sha1::new()),
+            ChecksumAlgorithm::Sha256 => AdditionalDigest::Sha256(Sha256::new()),
         });
         Self { md5: Md5::new(), additional, bytes: 0 }
     }
@@ -184,9 +184,9 @@ impl BodyDigest {
     fn update_additional(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         match &mut self.additional {
-            Some(Additional::Crc(_, crc)) => crc.update(bytes),
-            Some(Additional::Sha1(sha)) => sha.update(bytes),
-            Some(Additional::Sha256(sha)) => sha.update(bytes),
+            Some(AdditionalDigest::Crc(_, crc)) => crc.update(bytes),
+            Some(AdditionalDigest::Sha1(sha)) => sha.update(bytes),
+            Some(AdditionalDigest::Sha256(sha)) => sha.update(bytes),
             None => {}
         }
     }
@@ -201,19 +201,19 @@ impl BodyDigest {
     #[must_use]
     pub fn finish(self) -> BodyDigests {
         let checksum = self.additional.map(|additional| match additional {
-            Additional::Crc(algorithm, crc) => {
+            AdditionalDigest::Crc(algorithm, crc) => {
                 let value = crc.finalize();
                 #[expect(clippy::big_endian_bytes, reason = "S3 shows CRCs big-endian")]
                 let all = value.to_be_bytes();
                 let value = all[8 - algorithm.value_bytes()..].to_vec();
                 Checksum { algorithm, value, composite_parts: None }
             }
-            Additional::Sha1(sha) => Checksum {
+            AdditionalDigest::Sha1(sha) => Checksum {
                 algorithm: ChecksumAlgorithm::Sha1,
                 value: sha.finalize().to_vec(),
                 composite_parts: None,
             },
-            Additional::Sha256(sha) => Checksum {
+            AdditionalDigest::Sha256(sha) => Checksum {
                 algorithm: ChecksumAlgorithm::Sha256,
                 value: sha.finalize().to_vec(),
                 composite_parts: None,

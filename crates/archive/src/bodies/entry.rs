@@ -198,7 +198,7 @@ impl PartEntry {
 }
 
 /// Reads an entry with a part checksum at the end.
-fn read_with_checksum(plain: &[u8]) -> rows::Read<Entry> {
+fn read_with_checksum(plain: &[u8]) -> rows::RowResult<Entry> {
     let (entry, rest) =
         postcard::take_from_bytes::<Entry>(plain).map_err(|error| error.to_string())?;
     Ok(entry.with_part(Some(rows::read(rest)?)))
@@ -220,7 +220,7 @@ fn open_as<T>(
     key: &SecretKey,
     body: ObjectId,
     sealed: &[u8],
-    read: impl FnOnce(u8, &[u8]) -> std::result::Result<rows::Read<T>, bool>,
+    read: impl FnOnce(u8, &[u8]) -> std::result::Result<rows::RowResult<T>, bool>,
 ) -> Result<T> {
     let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body} does not open"),
@@ -236,7 +236,7 @@ fn open_as<T>(
         Err(true) => Err(ArchiveError::Newer {
             what: format!("the sealed entry of body {body} has version {version}"),
         }),
-        Err(false) => Err(corrupt(format!("its version {version} is none of its kind"))),
+        Err(false) => Err(corrupt(format!("version {version} is unknown for this kind of entry"))),
     }
 }
 

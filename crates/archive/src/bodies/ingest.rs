@@ -208,7 +208,7 @@ impl Ingest {
     async fn written(&mut self) -> Result<()> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let (encryptor, outcome) = writing.await.map_err(|error| ArchiveError::Internal {
-            what: format!("a body's worker died: {error}"),
+            what: format!("the worker of a body panicked: {error}"),
         })?;
         self.idle = Some(encryptor);
         outcome.inspect_err(|error| self.key.state.space.record_failure(error))
@@ -220,7 +220,7 @@ impl Ingest {
         let bytes = cipher_bytes(plain.len() as u64);
         self.admission.cover(bytes)?;
         self.admission.written(bytes);
-        let lost = || ArchiveError::Internal { what: "a failed body was written to".to_owned() };
+        let lost = || ArchiveError::Internal { what: "a write to a failed body".to_owned() };
         let mut encryptor = self.idle.take().ok_or_else(lost)?;
         if plain.len() <= INLINE_BYTES_MAX {
             self.digest.update(&plain).await?;
@@ -277,7 +277,9 @@ impl Ingest {
         self.written().await?;
         let digest = self.digest.take().await?;
         let Some(encryptor) = self.idle.take() else {
-            return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
+            return Err(ArchiveError::Internal {
+                what: "the worker of a body is missing".to_owned(),
+            });
         };
         let BodyEncryptor { crc, mut writer, mut scratch, is_whole, .. } = *encryptor;
         // Locals drop in reverse order: if a later step fails, the writer must not settle the entry
@@ -331,7 +333,7 @@ pub(crate) fn check_claims(
         let actual = digests.checksum.as_ref().filter(|c| c.algorithm == expected.algorithm);
         let Some(actual) = actual else {
             return Err(ArchiveError::InvalidArgument {
-                what: format!("{} was not announced before the body", expected.algorithm.header()),
+                what: format!("{} was not declared before the body", expected.algorithm.header()),
             });
         };
         if actual.value != expected.value {

@@ -58,9 +58,9 @@ pub(crate) fn open(
             path: paths[0].display().to_string(),
             reason: format!(
                 "the key table has {} slots, and the catalog names keys in {named}: every copy is \
-                 cut off or older. Bring {} back from a backup (any one of them is enough); if \
-                 there is none, move the catalog away and run recover: it keeps what these keys \
-                 open",
+                 truncated or older. Restore {} from a backup (any one of them is enough); if \
+                 there is none, move the catalog away and run recover: it keeps the objects of \
+                 these keys",
                 table.count(),
                 table.files()
             ),
@@ -73,7 +73,7 @@ fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
     let paths = key_tables(config);
     let distinct: std::collections::BTreeSet<&PathBuf> = paths.iter().collect();
     if paths.len() > KEY_TABLES_MAX || distinct.len() < paths.len() {
-        let what = format!("keys.tables names 1 to {KEY_TABLES_MAX} files, each once");
+        let what = format!("keys.tables must name 1 to {KEY_TABLES_MAX} different files");
         return Err(ArchiveError::InvalidArgument { what });
     }
     Ok(paths)
@@ -127,9 +127,9 @@ pub(crate) fn warn_if_same_disk(config: &ArchiveConfig) {
     if key_tables(config).iter().all(|table| device(table) == here) {
         tracing::warn!(
             %tier,
-            "puts are acknowledged at a tier, and all files of the keys lie on the disk of the \
-             data directory: what is acknowledged does not outlive that disk until [keys] tables \
-             has a file elsewhere"
+            "puts are acknowledged at a tier, but all files of the key table are on the disk of \
+             the data directory: acknowledged objects do not survive the loss of that disk until \
+             [keys] tables names a file elsewhere"
         );
     }
 }

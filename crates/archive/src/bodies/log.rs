@@ -183,8 +183,8 @@ impl SegmentLog {
             let path = segment_path(&dir, *number);
             tracing::error!(
                 path = %path.display(),
-                "a segment is lost that objects lie in: bring it back, or the newer copy of its \
-                 whole folder; its name is not given to another"
+                "a segment that holds objects is lost: bring it back, or the newer copy of its \
+                 whole folder; its number is not reused"
             );
         }
         let sync = GroupSync::start(kind.folder())?;
@@ -344,7 +344,7 @@ impl SegmentLog {
         if let Err(error) = made {
             // It is still empty.
             if let Err(error) = std::fs::remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "an unused segment stays");
+                tracing::warn!(path = %path.display(), %error, "cannot remove an unused segment");
             }
             return Err(error);
         }
@@ -395,7 +395,7 @@ impl SegmentLog {
             state.segments.remove(&number);
             let path = segment_path(&self.dir, number);
             if let Err(error) = std::fs::remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "empty segment stays");
+                tracing::warn!(path = %path.display(), %error, "cannot remove an empty segment");
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn quarantine(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> 
     let Some((queue, _, mut body)) = queued_body(tx, sequence)? else { return Ok(()) };
     tracing::error!(
         bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
-        "staged bytes are not what was ingested; the body stays staged"
+        "staged bytes differ from what was ingested; the body stays staged"
     );
     Platters::release_shards(tx, &std::mem::take(&mut body.shards))?;
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;

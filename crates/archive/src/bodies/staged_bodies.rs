@@ -147,7 +147,11 @@ impl Bodies for StagedBodies {
         Ok(self.sealed_entry(place, planned_bytes as usize)?)
     }
 
-    fn placed(&self, tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> platters::Result<Released> {
+    fn record_placed(
+        &self,
+        tx: &mut Transaction<'_>,
+        safe: &[PlacedShard],
+    ) -> platters::Result<Released> {
         let mut released = Released::default();
         let mut freed = Vec::new();
         for placed in safe {
@@ -158,7 +162,7 @@ impl Bodies for StagedBodies {
         Ok(released)
     }
 
-    fn kept(
+    fn keep_staged(
         &self,
         tx: &mut Transaction<'_>,
         places: &[u64],

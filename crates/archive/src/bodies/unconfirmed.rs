@@ -28,7 +28,7 @@ use crate::bodies::entry::Entry;
 use crate::bodies::key_table::{KeyTable, UsedSlot};
 use crate::bodies::log::LogKind;
 use crate::bodies::log::record::{EntryForm, RecordKind};
-use crate::bodies::log::scan::{Scanned, SegmentScan, read_segment_header};
+use crate::bodies::log::scan::{ScannedRecord, SegmentScan, read_segment_header};
 use crate::directory::Paths;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{account_bodies, rows_in};
@@ -40,7 +40,7 @@ use crate::rows::{
 };
 use crate::{ArchiveError, Result};
 
-/// What is open when a start looks for unconfirmed bodies. The logs are not open yet, because the
+/// What is open when a start scans for unconfirmed bodies. The logs are not open yet, because the
 /// result counts toward the live bytes of their segments.
 #[derive(Debug)]
 pub(crate) struct StartupScan<'a> {
@@ -71,8 +71,8 @@ impl StartupScan<'_> {
         let segments = self.segments()?;
         if self.is_behind(&segments) {
             tracing::warn!(
-                "the catalog is older than the keys or the logs: nothing of what came after it is \
-                 shown; run `fulgurite recover --salvage` to find it"
+                "the catalog is older than the keys or the logs: later objects are not shown; run \
+                 `fulgurite recover --salvage` to find them"
             );
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl StartupScan<'_> {
         let mut segments = logs::segments(&self.paths)?;
         for segment in &mut segments {
             let header = read_segment_header(&segment.path).unwrap_or_else(|error| {
-                tracing::warn!(%error, "a segment cannot be looked at for what is in doubt");
+                tracing::warn!(%error, "cannot scan a segment for unconfirmed bodies");
                 None
             });
             segment.run = header.map(|header| header.run);
@@ -199,7 +199,7 @@ impl StartupScan<'_> {
         if let Err(error) = list.write(&self.paths) {
             // The list matters only if the catalog is lost too, and a full disk must not keep the
             // archive from starting.
-            tracing::warn!(%error, "the list of what is in doubt is not up to date");
+            tracing::warn!(%error, "cannot update the list of unconfirmed bodies");
         }
         Ok(())
     }
@@ -260,9 +260,9 @@ impl StartupScan<'_> {
         if count > 0 {
             tracing::warn!(
                 bodies = count,
-                "bodies in the logs have keys, and no row names them: uploads that a crash cut \
-                 short, or the catalog is behind; they are kept until their names are put or \
-                 deleted, and `fulgurite recover --salvage` brings them back"
+                "bodies in the logs have keys, but no row names them: a crash interrupted the \
+                 uploads, or the catalog is behind; they are kept until their names are put or \
+                 deleted, and `fulgurite recover --salvage` recovers them"
             );
         }
         Ok(())
@@ -306,13 +306,13 @@ impl UnconfirmedEntry {
 }
 
 /// Returns body id and sealed bytes if the record is an object's entry.
-fn object_entry<'a>(record: &Scanned<'a>) -> Option<(ObjectId, &'a [u8])> {
+fn object_entry<'a>(record: &ScannedRecord<'a>) -> Option<(ObjectId, &'a [u8])> {
     match *record {
-        Scanned::Entry(header, sealed) => match header.kind {
+        ScannedRecord::Entry(header, sealed) => match header.kind {
             RecordKind::Entry { form: EntryForm::Object, .. } => Some((header.body, sealed)),
             RecordKind::Entry { form: EntryForm::Part, .. } | RecordKind::Data { .. } => None,
         },
-        Scanned::Data(_) | Scanned::Torn(_) => None,
+        ScannedRecord::Data(_) | ScannedRecord::Torn(_) => None,
     }
 }
 

@@ -145,7 +145,7 @@ impl MarkFile {
     /// The same at start and stop, which a failure must not prevent.
     pub(crate) fn record_or_warn(&self, is_last: bool) {
         if let Err(error) = self.record(is_last) {
-            tracing::warn!(%error, "the mark of the catalog stays older");
+            tracing::warn!(%error, "cannot update the catalog mark");
         }
     }
 }
@@ -161,7 +161,7 @@ fn newest(paths: &Paths, archive: ArchiveId) -> Option<(usize, Mark)> {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return None,
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the mark of the catalog is not read");
+            tracing::warn!(path = %path.display(), %error, "cannot read the catalog mark");
             return None;
         }
     };

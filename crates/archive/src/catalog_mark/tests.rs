@@ -24,7 +24,7 @@ fn mark(run: u64, commits: u64) -> Mark {
 }
 
 #[test]
-fn a_mark_is_these_bytes() {
+fn mark_matches_golden_bytes() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     record(&paths, 0x0102, &[1, 0x0304]);
@@ -44,7 +44,7 @@ fn a_mark_is_these_bytes() {
 }
 
 #[test]
-fn a_damaged_mark_leaves_the_one_before() {
+fn damaged_mark_falls_back_to_the_previous_one() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     // The second run continues where the first ended: the newest mark is never overwritten.
@@ -68,7 +68,7 @@ fn a_damaged_mark_leaves_the_one_before() {
 }
 
 #[test]
-fn a_mark_that_is_not_synced_leaves_the_last_that_was() {
+fn unsynced_mark_never_replaces_the_last_synced_one() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     let count = Arc::<CommitCounter>::default();
@@ -84,7 +84,7 @@ fn a_mark_that_is_not_synced_leaves_the_last_that_was() {
 }
 
 #[test]
-fn the_end_of_a_run_is_said_by_its_last_mark() {
+fn last_mark_of_a_run_records_the_shutdown() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     let file = MarkFile::new(paths.clone(), archive(), 4, Arc::default());
@@ -94,7 +94,7 @@ fn the_end_of_a_run_is_said_by_its_last_mark() {
 }
 
 #[test]
-fn a_number_beyond_the_field_of_a_record_proves_less_and_not_more() {
+fn count_beyond_the_record_field_saturates() {
     for (count, word) in [(0, 0), (7, 7), (u64::from(u32::MAX) + 5, u32::MAX)] {
         let commits = CommitCounter::default();
         commits.set(count);
@@ -105,7 +105,7 @@ fn a_number_beyond_the_field_of_a_record_proves_less_and_not_more() {
 /// A start commits unconfirmed bodies before it records its run. If it is interrupted there, the
 /// catalog is not older than the one it found.
 #[test]
-fn a_catalog_is_as_old_as_the_later_of_its_run_and_its_batches() {
+fn catalog_age_is_the_later_of_run_and_batches() {
     for (run, counted, age) in
         [(3, Some((4, 1)), (4, 1)), (3, Some((2, 9)), (3, 0)), (3, None, (3, 0))]
     {

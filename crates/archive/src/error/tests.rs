@@ -5,7 +5,7 @@ use fulgurite_units::error_chain;
 use super::*;
 
 #[test]
-fn what_platters_meet_is_told_as_it_is() {
+fn platter_errors_keep_their_kind() {
     let what = || "this".to_owned();
     let (platter, reason) = (PlatterId::from_bytes([7; 16]), "that");
     let source = std::io::Error::other("the disk");
@@ -26,10 +26,10 @@ fn what_platters_meet_is_told_as_it_is() {
     ];
     for error in all {
         let (kind, text) = (error.kind(), error_chain(&error));
-        let told = ArchiveError::from(error);
-        assert_eq!(told.kind(), kind, "{text}");
-        assert_eq!(error_chain(&told), text);
-        let again = PlattersError::from(told);
+        let archive_error = ArchiveError::from(error);
+        assert_eq!(archive_error.kind(), kind, "{text}");
+        assert_eq!(error_chain(&archive_error), text);
+        let again = PlattersError::from(archive_error);
         assert_eq!((again.kind(), error_chain(&again)), (kind, text), "and back");
     }
 }

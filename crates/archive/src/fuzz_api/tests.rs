@@ -86,7 +86,7 @@ fn sample<T: Row>(which: u8, row: &T) -> Vec<u8> {
 }
 
 #[test]
-fn slots_of_the_key_table() {
+fn key_slots_pass_the_fuzz_checks() {
     let (master, key) = (SecretKey::from_bytes(KEY), SecretKey::from_bytes([9; 32]));
     let slot = encode(&master, ObjectId::from_bytes(BODY), &key, 3).unwrap();
     assert!(decode(&master, &slot).is_some());
@@ -94,7 +94,7 @@ fn slots_of_the_key_table() {
 }
 
 #[test]
-fn rows_and_keys_of_the_catalog() {
+fn rows_and_keys_pass_the_fuzz_checks() {
     let body = testing::body_row(crate::bodies::log::LogKind::Staging);
     let samples = [
         sample(0, &Totals { run: 7, sequence: u64::MAX, ..Totals::default() }),
@@ -109,7 +109,7 @@ fn rows_and_keys_of_the_catalog() {
 }
 
 #[test]
-fn sealed_entries() {
+fn sealed_entries_pass_the_fuzz_checks() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
     let sealed = entry().seal(&key, body).unwrap();
     let plain = crate::bodies::cipher::open_entry(&key, body, &sealed).unwrap();
@@ -120,7 +120,7 @@ fn sealed_entries() {
 fn check_golden<T: Row + PartialEq + std::fmt::Debug>(row: &T, golden: &str) {
     let bytes = hex::decode(golden).unwrap();
     let now = hex::encode(rows::encode(row).unwrap());
-    assert_eq!(rows::decode::<T>(META, &bytes).ok().as_ref(), Some(row), "now it is {now}");
+    assert_eq!(rows::decode::<T>(META, &bytes).ok().as_ref(), Some(row), "the new bytes are {now}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl Job for ExpiryJob {
     }
 
     fn failing(&self) -> &'static str {
-        "expired copies stay"
+        "expired copies are not removed"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {

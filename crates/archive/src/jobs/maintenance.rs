@@ -1,5 +1,5 @@
 //! Maintains the data directory: checks the disk, keeps the reserve, purges deleted names, records
-//! from which segments on a start must look for unconfirmed bodies, and updates the catalog mark.
+//! from which segments on a start must scan for unconfirmed bodies, and updates the catalog mark.
 
 use std::sync::Arc;
 
@@ -51,8 +51,8 @@ impl Job for MaintenanceJob {
     }
 
     fn failing(&self) -> &'static str {
-        "its disk takes nothing, deleted names stay, the reserve is missing, the mark of the \
-         catalog stays older, or the next start has more to read"
+        "the disk cannot be written, deleted names are not purged, the reserve is missing, the \
+         catalog mark is not updated, or the next start has more to read"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
@@ -60,7 +60,7 @@ impl Job for MaintenanceJob {
         let state = &self.state;
         // All are tried, whatever the outcome of the others.
         let reserved = state.space.keep_reserve();
-        let on_begin = &mut || run.doing("forgetting names of what was deleted");
+        let on_begin = &mut || run.doing("purging the names of deleted objects");
         let purged = self.purge_state.run_due(state, on_begin);
         let settled = state.record_settled();
         let marked = state.mark.record(false);

@@ -17,7 +17,7 @@ impl Job for MoveJob {
     }
 
     fn failing(&self) -> &'static str {
-        "a tier takes nothing, and what is for it stays staged"
+        "a tier accepts nothing, and its bodies stay staged"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {

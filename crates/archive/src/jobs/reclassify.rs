@@ -205,7 +205,7 @@ impl Job for ReclassifyJob {
     }
 
     fn failing(&self) -> &'static str {
-        "no object gets another class"
+        "no object changes its class"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {

@@ -51,7 +51,7 @@ pub(crate) struct Failed(Outcome);
 
 impl Failed {
     /// Creates it from an error that is reported elsewhere as well.
-    pub(crate) fn of(error: &ArchiveError) -> Self {
+    pub(crate) fn from_error(error: &ArchiveError) -> Self {
         let is_stop = matches!(error, ArchiveError::Stopping);
         Self(if is_stop { Outcome::Stopping } else { Outcome::Failed(error_chain(error)) })
     }
@@ -59,13 +59,13 @@ impl Failed {
 
 impl From<ArchiveError> for Failed {
     fn from(error: ArchiveError) -> Self {
-        Self::of(&error)
+        Self::from_error(&error)
     }
 }
 
 impl From<fulgurite_glass::PlattersError> for Failed {
     fn from(error: fulgurite_glass::PlattersError) -> Self {
-        Self::of(&error.into())
+        Self::from_error(&error.into())
     }
 }
 
@@ -216,8 +216,8 @@ impl JobHandle {
             let sleep = deadline.and_then(|at| self.0.clock.sleep_until(at));
             record = match sleep {
                 Some(sleep) => {
-                    let woken = self.0.changed.wait_timeout(record, sleep.into());
-                    woken.unwrap_or_else(PoisonError::into_inner).0
+                    let waited = self.0.changed.wait_timeout(record, sleep.into());
+                    waited.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.0.changed.wait(record).unwrap_or_else(PoisonError::into_inner),
             };
@@ -240,7 +240,7 @@ impl JobHandle {
             name: name.to_owned(),
             state,
             doing: record.activity().cloned(),
-            trouble: record.schedule.as_ref().and_then(JobSchedule::trouble).map(str::to_owned),
+            trouble: record.schedule.as_ref().and_then(JobSchedule::failure).map(str::to_owned),
             retry_seconds: retry.map(|left| left.as_nanos() / 1_000_000_000),
             runs: record.runs,
             failures: record.schedule.as_ref().map_or(0, JobSchedule::failures),
@@ -405,9 +405,9 @@ fn run(handle: &JobHandle, now: Instant, panics: &Panics, job: &mut impl Job) {
     for command in commands {
         match command {
             Command::Report(error) => {
-                tracing::error!(job = name, error, "{}; it is tried again", job.failing());
+                tracing::error!(job = name, error, "{}; the job retries", job.failing());
             }
-            Command::ReportRecovery => tracing::info!(job = name, "it goes on after its trouble"),
+            Command::ReportRecovery => tracing::info!(job = name, "the job works again"),
             Command::Run | Command::End => {}
         }
     }

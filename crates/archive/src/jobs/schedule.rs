@@ -38,7 +38,7 @@ pub(crate) enum Next {
     /// More work is left: run again immediately.
     Again,
     /// As `Tick`, but at this time at the latest.
-    By(Instant),
+    NoLaterThan(Instant),
     /// The work has to wait one backoff, for this reason; the job has reported it already.
     Deferred(String),
 }
@@ -104,7 +104,7 @@ pub(crate) struct JobSchedule {
     /// Consecutive failures.
     consecutive_failures: u32,
     failures: u64,
-    trouble: Option<String>,
+    failure: Option<String>,
     /// The failure that was reported and is not over.
     reported: Option<String>,
 }
@@ -120,7 +120,7 @@ impl JobSchedule {
             is_stopping: false,
             consecutive_failures: 0,
             failures: 0,
-            trouble: None,
+            failure: None,
             reported: None,
         }
     }
@@ -130,8 +130,8 @@ impl JobSchedule {
     }
 
     /// Returns the failure of its last run, or what that run waits for.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
     }
 
     /// Number of failed runs.
@@ -167,11 +167,11 @@ impl JobSchedule {
         if waits.is_none() && self.reported.take().is_some() {
             out.push(Command::ReportRecovery);
         }
-        self.trouble = waits;
+        self.failure = waits;
         let tick = self.pace.tick.map(|tick| now + tick);
         self.state = match next {
             Next::Tick => State::Idle { at: tick },
-            Next::By(at) => State::Idle { at: Some(tick.map_or(at, |tick| tick.min(at))) },
+            Next::NoLaterThan(at) => State::Idle { at: Some(tick.map_or(at, |tick| tick.min(at))) },
             Next::Again => State::Idle { at: Some(now) },
             Next::Deferred(_) => State::Resting { until: now + self.pace.backoff },
         };
@@ -190,7 +190,7 @@ impl JobSchedule {
             self.reported = Some(error.clone());
             out.push(Command::Report(error.clone()));
         }
-        self.trouble = Some(error);
+        self.failure = Some(error);
     }
 
     /// Ends, or starts a run for what arrived during the last one.
@@ -212,7 +212,7 @@ impl Controller for JobSchedule {
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
         match (event, self.state) {
             (Event::Ended(outcome), State::Running) => self.on_end(now, outcome, out),
-            (Event::Ended(_), _) => unreachable!("only what runs ends"),
+            (Event::Ended(_), _) => unreachable!("only a running job ends"),
             (_, State::Ended) => {}
             (Event::Notified, State::Idle { .. }) | (Event::Ordered, _) if !self.is_running() => {
                 self.run(out);
@@ -239,10 +239,10 @@ impl Controller for JobSchedule {
 
     fn check(&self) {
         let is_running = self.is_running();
-        assert!(is_running || self.orders == 0, "an order waits for nothing but a run");
+        assert!(is_running || self.orders == 0, "an order waits only for a run");
         assert!(is_running || !self.is_stopping || self.state == State::Ended, "it stopped");
-        assert!(self.reported.is_none() || self.trouble.is_some(), "what is told is not over");
-        assert!(self.consecutive_failures == 0 || self.trouble.is_some(), "a failure is a trouble");
+        assert!(self.reported.is_none() || self.failure.is_some(), "it still fails");
+        assert!(self.consecutive_failures == 0 || self.failure.is_some(), "it has a reason");
     }
 }
 

@@ -33,7 +33,7 @@ impl SealJob {
 
     /// After a failure it checks less often what is due, and the failure is shown.
     fn next(&self) -> Next {
-        self.state.platters.trouble().map_or(Next::Tick, Next::Deferred)
+        self.state.platters.oldest_failure().map_or(Next::Tick, Next::Deferred)
     }
 }
 
@@ -48,7 +48,7 @@ impl Job for SealJob {
     }
 
     fn failing(&self) -> &'static str {
-        "what is staged is not sealed"
+        "staged bodies are not sealed"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
@@ -63,7 +63,7 @@ impl Job for SealJob {
         let outcome = sealed.map_err(ArchiveError::from);
         let next = match &outcome {
             Ok(_) => Ok(self.next()),
-            Err(error) => Err(Failed::of(error)),
+            Err(error) => Err(Failed::from_error(error)),
         };
         if let Some(reply) = order {
             run.after_run(move || reply.send(outcome));

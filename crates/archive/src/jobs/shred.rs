@@ -12,7 +12,7 @@ use crate::state::ArchiveState;
 #[derive(Debug)]
 pub(super) struct ShredJob {
     state: Arc<ArchiveState>,
-    /// Whether keys of uploads that the previous run left incomplete were swept.
+    /// Whether keys of uploads that the previous run left incomplete were destroyed.
     has_swept: bool,
     /// How often the catalog had been reopened at the last run.
     reopens: u64,
@@ -28,12 +28,12 @@ impl ShredJob {
             return Ok(());
         }
         if let Err(error) = startup::name_missing_platters(&self.state) {
-            tracing::warn!(%error, "platters that are missing are not named");
+            tracing::warn!(%error, "cannot report missing platters");
         }
-        run.doing("looking for keys of uploads that a crash cut short");
+        run.doing("destroying keys of interrupted uploads");
         let count = startup::sweep_orphan_keys(&self.state)?;
         if count > 0 {
-            tracing::info!(count, "destroyed keys of uploads that a crash cut short");
+            tracing::info!(count, "destroyed keys of interrupted uploads");
         }
         self.has_swept = true;
         Ok(())
@@ -50,7 +50,7 @@ impl Job for ShredJob {
     }
 
     fn failing(&self) -> &'static str {
-        "keys stay that are to be destroyed"
+        "keys of deleted objects are not destroyed"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
@@ -80,7 +80,7 @@ mod tests {
     use crate::testing;
 
     /// Makes the catalog fail by moving its tables away, and reopen once they are back.
-    fn fail_and_mend(state: &ArchiveState) {
+    fn fail_and_reopen(state: &ArchiveState) {
         let tables = state.config.data.join("catalog/keyspaces/1/tables");
         let away = state.config.data.join("away");
         std::fs::rename(&tables, &away).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_deletion_in_doubt_go_when_the_catalog_was_opened_anew() {
+    fn unconfirmed_deletion_destroys_keys_after_reopen() {
         let dir = testing::dir();
         let state = testing::state(&dir);
         let body = testing::body_row(LogKind::Online).body_id;
@@ -105,7 +105,7 @@ mod tests {
         runner.start(ShredJob::from_state(&state)).unwrap();
         // The deleting call destroys its keys; after an error nobody has.
         assert!(state.keys.load(slot, body).is_ok());
-        fail_and_mend(&state);
+        fail_and_reopen(&state);
         while state.keys.load(slot, body).is_ok() {
             time.advance(JOB_TICK);
             std::thread::yield_now();

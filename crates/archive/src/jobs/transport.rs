@@ -19,7 +19,7 @@ impl Job for TransportJob {
     }
 
     fn failing(&self) -> &'static str {
-        "platters that belong to far libraries stay at home"
+        "platters are not carried to far libraries"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {

@@ -50,7 +50,7 @@ pub(super) struct VerifyJob {
 }
 
 impl ActiveOrder {
-    fn left(&self) -> usize {
+    fn remaining_pieces(&self) -> usize {
         let extra = [self.copies, self.tiers].into_iter().flatten().count();
         self.platters.len() + extra
     }
@@ -64,11 +64,11 @@ impl ActiveOrder {
             copies::verify_all(state, progress, &mut self.report)?;
             self.done += bytes;
         } else if let Some(bytes) = self.tiers.take() {
-            run.doing("verifying what is in tiers of objects");
+            run.doing("verifying bodies in tiers of objects");
             self.report.tiers = tiers::verify_all(state, progress)?;
             self.done += bytes;
         } else if let Some(platter) = self.platters.pop_front() {
-            run.doing(format!("verifying a platter, {} to come", self.platters.len()));
+            run.doing(format!("verifying a platter, {} left", self.platters.len()));
             self.report.platters.push(state.platters.verify(&platter, progress)?);
             self.done += platter.bytes;
         }
@@ -124,12 +124,12 @@ impl Job for VerifyJob {
         while let Some(order) = self.orders.try_iter().find(|order| order.reply.is_awaited()) {
             self.active.extend(self.begin(order));
         }
-        let fewest = (0..self.active.len()).min_by_key(|&at| self.active[at].left());
+        let fewest = (0..self.active.len()).min_by_key(|&at| self.active[at].remaining_pieces());
         let Some(at) = fewest else { return Ok(Next::Tick) };
         let mut active = self.active.swap_remove(at);
         // A failure goes only to the caller that ordered the verification.
         match self.state.panics.run("verifying", || active.piece(&self.state, run)) {
-            Ok(()) if active.left() > 0 => self.active.push(active),
+            Ok(()) if active.remaining_pieces() > 0 => self.active.push(active),
             ended => {
                 let ActiveOrder { order, report, .. } = active;
                 run.after_run(move || order.reply.send(ended.map(|()| report)));

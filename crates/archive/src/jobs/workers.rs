@@ -27,7 +27,7 @@ use crate::tiers::{Mover, Tiers};
 use crate::{ArchiveError, Result, rows, startup, tiers};
 
 /// The message for a tier that is an older copy.
-const OLDER_TIER: &str = "tiers: one is an older copy, and lacks what was brought there since";
+const OLDER_TIER: &str = "tiers: one is an older copy and lacks bodies written since";
 
 /// Handles and channels to the jobs.
 #[derive(Debug)]
@@ -102,7 +102,9 @@ impl Workers {
         quarantine::requeue(state)?;
         let inboxes = state.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Inboxes { sealing: orders, verifying, reclassifying, restore }) = inboxes else {
-            return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
+            return Err(ArchiveError::Internal {
+                what: "the workers were started twice".to_owned(),
+            });
         };
         let runner = Runner::new(state.clock(), &state.panics);
         let shared_state = || Arc::clone(state);
@@ -161,7 +163,7 @@ impl Workers {
 
     /// Returns the failing jobs. Failures of sealing that its sets report are left out.
     fn failing_jobs(&self) -> Vec<JobStatus> {
-        let has_sealing_failure = self.state.platters.trouble().is_some();
+        let has_sealing_failure = self.state.platters.oldest_failure().is_some();
         let is_reported_by_sets = |job: &JobStatus| has_sealing_failure && job.name == SEALING;
         let jobs = self.runner.status().into_iter();
         jobs.filter(|job| job.trouble.is_some() && !is_reported_by_sets(job)).collect()
@@ -228,7 +230,7 @@ impl Workers {
         self.state.platters.stop();
         let died = self.runner.join();
         if died > 0 {
-            return Err(ArchiveError::Internal { what: format!("{died} jobs died") });
+            return Err(ArchiveError::Internal { what: format!("{died} jobs panicked") });
         }
         Ok(())
     }

@@ -36,8 +36,8 @@ impl TierName {
         if is_long || !name.bytes().all(is_plain) || RESERVED.contains(&name) {
             return Err(ArchiveError::InvalidArgument {
                 what: format!(
-                    "{name:?} is no name for a tier: it has up to {TIER_NAME_BYTES_MAX} lower-case \
-                     letters, digits and hyphens, and is none of {}",
+                    "{name:?} is not a valid name of a tier: use up to {TIER_NAME_BYTES_MAX} \
+                     lower-case letters, digits and hyphens, and none of {}",
                     RESERVED.join(", ")
                 ),
             });
@@ -189,15 +189,15 @@ impl Classes {
         };
         let access = access.unwrap_or(usual);
         let wrong = match (&home, access) {
-            (Home::Glass, Access::AtOnce) => Some("glass is read after a restore, never at once"),
-            (Home::Online, Access::AfterRestore) => Some("what is online is read at once"),
+            (Home::Glass, Access::AtOnce) => Some("glass can only be read after a restore"),
+            (Home::Online, Access::AfterRestore) => Some("online objects need no restore"),
             (Home::Tier(name), Access::AtOnce) if name.as_str() == RACK => {
-                Some("the disks of a rack sleep: it is read after a restore, never at once")
+                Some("the disks of a rack are spun down: it can only be read after a restore")
             }
             _ => None,
         };
         if let Some(reason) = wrong {
-            let what = format!("class {} cannot be so: {reason}", class.name());
+            let what = format!("class {} cannot have this access: {reason}", class.name());
             return Err(ArchiveError::InvalidArgument { what });
         }
         self.rows.insert(class, (home, access));
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn glass_is_never_read_at_once_and_online_always() {
+    fn glass_requires_a_restore_and_online_does_not() {
         let mut classes = Classes::default();
         let mut assign = |home, access| classes.assign(StorageClass::Glacier, home, access);
         assert!(assign(Home::Glass, Some(Access::AtOnce)).is_err());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_a_row_is_refused_by_its_name() {
+    fn unconfigured_class_is_refused_by_name() {
         for class in [
             StorageClass::GlacierIr,
             StorageClass::StandardIa,
@@ -266,10 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_has_the_access_that_s3_has_unless_told() {
+    fn tier_access_defaults_to_that_of_s3() {
         let mut classes = Classes::default();
         let cold = || Home::Tier(TierName::new("cold").unwrap());
-        for (class, told, needs_restore) in [
+        for (class, access, needs_restore) in [
             (StorageClass::Standard, None, false),
             (StorageClass::GlacierIr, None, false),
             (StorageClass::StandardIa, None, false),
@@ -280,8 +280,12 @@ mod tests {
             (StorageClass::Glacier, Some(Access::AtOnce), false),
             (StorageClass::GlacierIr, Some(Access::AfterRestore), true),
         ] {
-            classes.assign(class, cold(), told).unwrap();
-            assert_eq!(classes.needs_restore(class, &cold()), needs_restore, "{class:?} {told:?}");
+            classes.assign(class, cold(), access).unwrap();
+            assert_eq!(
+                classes.needs_restore(class, &cold()),
+                needs_restore,
+                "{class:?} {access:?}"
+            );
             // Objects that went to glass before the table changed are still there.
             assert!(classes.needs_restore(class, &Home::Glass));
         }
@@ -289,11 +293,11 @@ mod tests {
 
     /// Checks the steps of docs/design/adding-a-storage-class.md.
     #[test]
-    fn every_class_has_its_name_its_place_and_an_access_in_each_home() {
+    fn every_class_has_a_name_a_code_and_an_access() {
         for (place, class) in (0..).zip(StorageClass::ALL) {
             assert_eq!(StorageClass::parse(class.name()).unwrap(), class);
             let written = postcard::to_extend(&class, Vec::new()).unwrap();
-            assert_eq!(written, [place], "{class:?} is another class in the rows that are there");
+            assert_eq!(written, [place], "{class:?} must keep its code in existing rows");
             let mut classes = Classes::default();
             for home in [Home::Online, Home::Glass, Home::Tier(TierName::new("cold").unwrap())] {
                 classes.assign(class, home.clone(), None).unwrap();
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_tiers_are_plain_and_not_the_products_own() {
+    fn invalid_and_reserved_tier_names_are_refused() {
         for name in ["", "Cold", "a b", "glass", "online", "geo", &"x".repeat(33)] {
             assert!(TierName::new(name).is_err(), "{name}");
         }

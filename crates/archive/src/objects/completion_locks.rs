@@ -16,15 +16,15 @@ pub(crate) struct CompletionLocks(Mutex<BTreeMap<UploadId, Arc<tokio::sync::Mute
 pub(crate) struct CompletionGuard<'a> {
     all: &'a CompletionLocks,
     upload: UploadId,
-    held: Option<OwnedMutexGuard<()>>,
+    guard: Option<OwnedMutexGuard<()>>,
 }
 
 impl CompletionLocks {
     /// Waits until no other request completes this upload.
     pub(crate) async fn turn(&self, upload: UploadId) -> CompletionGuard<'_> {
         let turn = Arc::clone(self.lock().entry(upload).or_default());
-        let held = Some(turn.lock_owned().await);
-        CompletionGuard { all: self, upload, held }
+        let guard = Some(turn.lock_owned().await);
+        CompletionGuard { all: self, upload, guard }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<UploadId, Arc<tokio::sync::Mutex<()>>>> {
@@ -35,7 +35,7 @@ impl CompletionLocks {
 impl Drop for CompletionGuard<'_> {
     fn drop(&mut self) {
         let mut all = self.all.lock();
-        self.held = None;
+        self.guard = None;
         // A waiting request holds a clone as well, and removes the entry when it is done.
         if all.get(&self.upload).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             all.remove(&self.upload);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_after_the_other_and_nothing_is_kept() {
+    async fn completions_are_serialized_and_locks_removed() {
         let completing = CompletionLocks::default();
         let (one, other) = (UploadId::from_bytes([1; 16]), UploadId::from_bytes([2; 16]));
         let first = completing.turn(one).await;

@@ -60,7 +60,7 @@ pub(crate) async fn delete_bucket(state: &Arc<ArchiveState>, bucket: &BucketName
     };
     tokio::spawn(task)
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
 }
 
 pub(crate) fn list_buckets(state: &ArchiveState) -> Result<Vec<BucketInfo>> {

@@ -185,7 +185,8 @@ impl PartWriter {
     /// When a claim does not hold, the upload is gone, or the disk fails.
     pub async fn finish(self, trailer: Option<Checksum>) -> Result<PartInfo> {
         let task = tokio::spawn(self.commit(trailer));
-        task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        task.await
+            .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<PartInfo> {
@@ -370,7 +371,7 @@ pub(crate) async fn complete(
 ) -> Result<ObjectInfo> {
     let now = state.now();
     let (key, shared) = (completion.name.key.to_string(), Arc::clone(state));
-    let join = Join {
+    let join = PendingCompletion {
         object_id: ObjectId::from_random(random_bytes()?),
         modified: truncate_to_seconds(now),
         completion,
@@ -378,21 +379,24 @@ pub(crate) async fn complete(
     let task = tokio::spawn(complete_serialized(shared, Arc::new(join)));
     let row = task
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })??;
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })??;
     Ok(row.info(&key, now))
 }
 
 /// Retries until the parts do not change between log write and commit.
-async fn complete_serialized(state: Arc<ArchiveState>, join: Arc<Join>) -> Result<ObjectRow> {
+async fn complete_serialized(
+    state: Arc<ArchiveState>,
+    join: Arc<PendingCompletion>,
+) -> Result<ObjectRow> {
     let _guard = state.completion_locks.turn(join.completion.name.upload).await;
-    // Copies brought to the tier by one attempt stay for the next.
+    // Copies that one attempt put into the tier stay for the next.
     let mut copies_kept = Vec::new();
     for _ in 0..COMPLETE_TRIES_MAX {
         let (shared, wanted) = (Arc::clone(&state), Arc::clone(&join));
         let written =
-            tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
-                .await
-                .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
+            tokio::task::spawn_blocking(move || wanted.write_entries(&shared)).await.map_err(
+                |e| ArchiveError::Internal { what: format!("a worker panicked: {e}") },
+            )??;
         let Some(WrittenEntries { entries, places, row, parts }) = written else {
             // A repeated request gets the same answer.
             return join.find_done(&*state.kv);
@@ -429,7 +433,7 @@ async fn complete_serialized(state: Arc<ArchiveState>, join: Arc<Join>) -> Resul
 
 /// A completion, with the id and time of its future object.
 #[derive(Debug)]
-struct Join {
+struct PendingCompletion {
     object_id: ObjectId,
     modified: UnixTime,
     completion: Completion,
@@ -437,7 +441,7 @@ struct Join {
 
 /// An object made of parts.
 #[derive(Debug)]
-struct Joined {
+struct JoinedObject {
     row: ObjectRow,
     chosen: Vec<PartRow>,
     dropped: Vec<PartRow>,
@@ -452,7 +456,7 @@ struct WrittenEntries {
     parts: Vec<(BodyRow, Option<Checksum>)>,
 }
 
-impl Join {
+impl PendingCompletion {
     /// Returns the object that the upload became, if it was completed before.
     fn find_done(&self, view: &dyn ReadView) -> Result<ObjectRow> {
         let name = &self.completion.name;
@@ -462,7 +466,7 @@ impl Join {
     }
 
     /// Builds the object from the parts in the catalog; `None` when it exists already.
-    fn join(&self, view: &dyn ReadView) -> Result<Option<Joined>> {
+    fn join(&self, view: &dyn ReadView) -> Result<Option<JoinedObject>> {
         let name = &self.completion.name;
         let current = find_object(view, &name.bucket, &name.key)?;
         let upload = match name.find(view) {
@@ -496,13 +500,13 @@ impl Join {
             labels: Labels::default(),
             home: upload.home,
         };
-        Ok(Some(Joined { row, chosen, dropped }))
+        Ok(Some(JoinedObject { row, chosen, dropped }))
     }
 
     /// Writes the object's entry for each body to the log, and syncs. Blocks.
     fn write_entries(&self, state: &Arc<ArchiveState>) -> Result<Option<WrittenEntries>> {
         let view = state.kv.snapshot();
-        let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
+        let Some(JoinedObject { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
         let name = &self.completion.name;
         let created = require_bucket(&*view, &name.bucket)?.created;
         let object_name = ObjectName::new(&name.bucket, &name.key, row.version);
@@ -529,7 +533,7 @@ impl Join {
         places: &BTreeMap<ObjectId, Extent>,
     ) -> Result<Option<(ObjectRow, Retired)>> {
         let name = &self.completion.name;
-        let Some(Joined { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
+        let Some(JoinedObject { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
         let kind = log_of(&chosen, &row);
         let mut bodies = Vec::with_capacity(chosen.len());
         for (index, PartRow { mut body, checksum, .. }) in (0..).zip(chosen) {
@@ -585,7 +589,7 @@ pub(crate) async fn abort(state: &Arc<ArchiveState>, name: UploadName) -> Result
     };
     tokio::spawn(task)
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
 }
 
 /// Lists uploads in progress after a marker, ordered by key and upload id.

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_say_where_parts_begin_and_whether_more_follow() {
+    fn part_pages_have_offsets_and_continuation() {
         check(0, 9, &[(1, 0, 5), (2, 5, 0), (3, 5, 7)], false);
         check(0, 3, &[(1, 0, 5), (2, 5, 0), (3, 5, 7)], false);
         check(0, 2, &[(1, 0, 5), (2, 5, 0)], true);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_there_has_no_number() {
+    fn missing_part_number_is_an_error() {
         let find = |number: u32| {
             let (parts, _) = page([5, 7].into_iter(), number.saturating_sub(1), 1);
             expect_part(parts, number, 2).map(|part| part.first)

@@ -84,7 +84,8 @@ impl LocalWriter {
     pub(crate) async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
         // A separate task, so that a client that disconnects does not interrupt the commit.
         let task = tokio::spawn(self.commit(trailer));
-        task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        task.await
+            .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
@@ -186,5 +187,5 @@ pub(crate) async fn delete(
     };
     tokio::spawn(task)
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
 }

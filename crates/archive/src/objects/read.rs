@@ -275,10 +275,10 @@ impl Source {
     /// Whether the next range is so small and local that no other thread need read it.
     fn is_near(&self) -> bool {
         let in_log = |span: &Span| matches!(span.origin, Origin::Log(_));
-        self.left() <= INLINE_BYTES_MAX as u64 && self.spans.iter().all(in_log)
+        self.remaining_bytes() <= INLINE_BYTES_MAX as u64 && self.spans.iter().all(in_log)
     }
 
-    fn left(&self) -> u64 {
+    fn remaining_bytes(&self) -> u64 {
         self.spans.iter().map(|span| span.end - span.next).sum()
     }
 }
@@ -336,7 +336,7 @@ impl LocalReader {
 }
 
 fn reader_error(error: &tokio::task::JoinError) -> ArchiveError {
-    ArchiveError::Internal { what: format!("a reader died: {error}") }
+    ArchiveError::Internal { what: format!("a reader panicked: {error}") }
 }
 
 fn read_ahead(mut source: Source) -> JoinHandle<(Source, Result<Option<Bytes>>)> {

@@ -8,7 +8,7 @@ fn set(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_wide_data_directory_is_narrowed_at_the_next_start() {
+fn startup_restricts_data_directory_permissions() {
     let dir = testing::dir();
     drop(testing::state(&dir));
     let paths = Paths::new(dir.path());
@@ -30,7 +30,7 @@ fn a_wide_data_directory_is_narrowed_at_the_next_start() {
 }
 
 #[test]
-fn a_master_key_that_everybody_reads_is_refused() {
+fn world_readable_master_key_is_refused() {
     let dir = testing::dir();
     let elsewhere = testing::dir();
     let path = elsewhere.path().join("master.key");

@@ -56,8 +56,8 @@ impl BodyReader {
         let Some((_, file)) = &self.open else { return Ok(()) };
         let (mut at, end) = (extent.offset, extent.end());
         while at < end {
-            let held = self.window_at..self.window_at + self.window.len() as u64;
-            if !held.contains(&at) {
+            let buffered = self.window_at..self.window_at + self.window.len() as u64;
+            if !buffered.contains(&at) {
                 self.window_at = at;
                 let ahead = if self.is_in_order { file_bytes.max(end) } else { end };
                 // Read-ahead may hit unreadable bytes that belong to other bodies: retry without
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_in_order_read_as_one_by_one() {
+    fn read_ahead_matches_single_reads() {
         let dir = crate::testing::dir();
         let (mut files, bodies) = world(&dir);
         let intact = |files: &Files, mut reader: BodyReader| -> Vec<usize> {

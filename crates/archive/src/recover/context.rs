@@ -62,14 +62,15 @@ impl RecoveryContext {
         let archive = match read_identity(&config.data) {
             Ok(Some(identity)) => identity.archive,
             outcome => {
-                let archive = found().or_else(|| KeyTable::archive_of(&tables)).ok_or_else(|| {
-                    let lost = "archive.json is missing or damaged, and neither the key table nor \
-                                a platter nor a segment says which archive it is";
-                    outcome.err().unwrap_or_else(|| ArchiveError::Unusable {
-                        path: config.data.display().to_string(),
-                        reason: lost.to_owned(),
-                    })
-                })?;
+                let archive =
+                    found().or_else(|| KeyTable::archive_of(&tables)).ok_or_else(|| {
+                        let lost = "archive.json is missing or damaged, and no key table, \
+                                platter or segment names the archive";
+                        outcome.err().unwrap_or_else(|| ArchiveError::Unusable {
+                            path: config.data.display().to_string(),
+                            reason: lost.to_owned(),
+                        })
+                    })?;
                 tracing::warn!(%archive, "archive.json is missing or damaged, and is recreated");
                 write_identity(&config.data, archive)?;
                 archive
@@ -103,7 +104,7 @@ impl RecoveryContext {
         let catalog = self.paths.catalog();
         rename(&part, &whole)?;
         sync_dir(self.paths.root())?;
-        let mut kept = None;
+        let mut moved_to = None;
         if is_empty_dir(&catalog) {
             if catalog.exists() {
                 std::fs::remove_dir(&catalog).map_err(ArchiveError::io("replace", &catalog))?;
@@ -113,11 +114,11 @@ impl RecoveryContext {
             let aside = self.paths.root().join(name);
             rename(&catalog, &aside)?;
             sync_dir(self.paths.root())?;
-            kept = Some(aside);
+            moved_to = Some(aside);
         }
         rename(&whole, &catalog)?;
         sync_dir(self.paths.root())?;
-        Ok(kept)
+        Ok(moved_to)
     }
 }
 

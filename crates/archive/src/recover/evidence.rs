@@ -17,9 +17,9 @@ pub(crate) type Bodies = BTreeMap<ObjectId, BodyEvidence>;
 /// What platters, logs and a damaged catalog contain about a body.
 #[derive(Debug, Default)]
 pub(crate) struct BodyEvidence {
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<KnownEntry>,
     /// An entry that a start found to be unconfirmed.
-    pub(crate) doubted: Option<Known>,
+    pub(crate) unconfirmed: Option<KnownEntry>,
     /// Ciphertext bytes according to file lists.
     pub(crate) listed_bytes: u64,
     /// By offset in the body; for each offset, shards of later sets last.
@@ -36,7 +36,7 @@ pub(crate) struct BodyEvidence {
 
 /// The entry of a body, with what shows how recent it is.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownEntry {
     pub(crate) entry: Box<Entry>,
     pub(crate) slot: UsedSlot,
     pub(crate) written: Option<WriteStamp>,
@@ -61,7 +61,7 @@ pub(crate) struct LoggedRange {
 
 impl BodyEvidence {
     /// Stores an entry, unless a later one is known.
-    pub(crate) fn learn(&mut self, known: Known) {
+    pub(crate) fn record_entry(&mut self, known: KnownEntry) {
         let is_later = self.known.as_ref().is_none_or(|before| before.written < known.written);
         if is_later {
             self.known = Some(known);
@@ -78,9 +78,9 @@ impl BodyEvidence {
         let mut by_offset: BTreeMap<u64, LoggedRange> = BTreeMap::new();
         for &range in &self.ranges {
             // A body is written once. Of two ranges at one offset, the shorter one was interrupted.
-            let held = by_offset.entry(range.body_offset).or_insert(range);
-            if held.extent.bytes < range.extent.bytes {
-                *held = range;
+            let longest = by_offset.entry(range.body_offset).or_insert(range);
+            if longest.extent.bytes < range.extent.bytes {
+                *longest = range;
             }
         }
         let entry = self.framing.first().filter(|_| bytes == 0).map(|&(kind, _)| kind);
@@ -102,9 +102,9 @@ impl BodyEvidence {
     /// Merges what another segment holds of the body.
     pub(crate) fn add(&mut self, mut more: Self) {
         if let Some(known) = more.known.take() {
-            self.learn(known);
+            self.record_entry(known);
         }
-        self.doubted = more.doubted.take().or_else(|| self.doubted.take());
+        self.unconfirmed = more.unconfirmed.take().or_else(|| self.unconfirmed.take());
         self.ranges.append(&mut more.ranges);
         self.framing.append(&mut more.framing);
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_whole_when_its_stretches_leave_no_gap() {
+    fn body_is_complete_when_ranges_leave_no_gap() {
         use LogKind::{Online, Staging};
         check(&[(Staging, 0, 10)], 10, Some(1));
         check(&[(Staging, 10, 5), (Staging, 0, 10)], 15, Some(2));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_body_is_where_its_entry_is() {
+    fn empty_body_is_located_by_its_entry() {
         let entry = (LogKind::Online, Extent { segment: 1, offset: 64, bytes: 256 });
         let found = BodyEvidence { framing: vec![entry], ..BodyEvidence::default() };
         assert_eq!(found.log_extents(0), Some((LogKind::Online, Vec::new())));

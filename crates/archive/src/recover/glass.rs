@@ -7,7 +7,7 @@
 use fulgurite_glass::{ListedShard, ListsReport, Recovered};
 
 use super::context::RecoveryContext;
-use super::evidence::{Bodies, Known};
+use super::evidence::{Bodies, KnownEntry};
 use super::rebuild::{Tally, Writer};
 use super::salvage::Salvaged;
 use super::{RecoverProgress, RecoverReport};
@@ -74,7 +74,7 @@ fn take(
         let key = context.keys.load(slot.index, slot.body);
         match key.and_then(|key| Entry::open(&key, listed.body, &listed.sealed)) {
             Ok(entry) => {
-                found.known = Some(Known { entry: Box::new(entry), slot, written: None });
+                found.known = Some(KnownEntry { entry: Box::new(entry), slot, written: None });
             }
             Err(error) => {
                 report.unusable.push(format!("entry on {}: {error}", listed.shard.platter));

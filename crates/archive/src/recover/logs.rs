@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_units::{ArchiveId, ObjectId};
 
-use super::evidence::{Bodies, BodyEvidence, Known, LoggedRange, WriteStamp};
+use super::evidence::{Bodies, BodyEvidence, KnownEntry, LoggedRange, WriteStamp};
 use crate::bodies::entry::{Entry as ObjectEntry, PartEntry};
 use crate::bodies::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::bodies::log::orphans::Orphans;
 use crate::bodies::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
-use crate::bodies::log::scan::{Scanned, SegmentScan};
+use crate::bodies::log::scan::{ScannedRecord, SegmentScan};
 use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
 use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::directory::Paths;
@@ -39,7 +39,7 @@ pub(crate) struct Segment {
     /// Length of the file.
     pub(crate) bytes: u64,
     /// Bytes in it that are not records: torn ones, and everything from before records existed.
-    pub(crate) foreign_bytes: u64,
+    pub(crate) unrecognized_bytes: u64,
     /// Bodies with a key of which it holds something.
     pub(crate) bodies: BTreeSet<ObjectId>,
 }
@@ -67,20 +67,20 @@ impl Piece {
     /// Adds a record of the body; entries are opened.
     fn take(
         &mut self,
-        record: Scanned<'_>,
+        record: ScannedRecord<'_>,
         keys: &mut KeyReader<'_>,
         unconfirmed: &UnconfirmedList,
     ) -> Result<()> {
         let kind = record.header().log;
         let (header, slot) = (*record.header(), self.slot);
-        let content = if matches!(record, Scanned::Data(_)) { header.bytes } else { 0 };
+        let content = if matches!(record, ScannedRecord::Data(_)) { header.bytes } else { 0 };
         self.found.framing.extend(framing(&header, content).map(|extent| (kind, extent)));
         match (record, header.kind) {
-            (Scanned::Data(_), RecordKind::Data { body_offset, .. }) => {
+            (ScannedRecord::Data(_), RecordKind::Data { body_offset, .. }) => {
                 let extent = header.content();
                 self.found.ranges.push(LoggedRange { kind, extent, body_offset });
             }
-            (Scanned::Entry(_, sealed), RecordKind::Entry { form, written, .. }) => {
+            (ScannedRecord::Entry(_, sealed), RecordKind::Entry { form, written, .. }) => {
                 let key = keys.load(slot.index, slot.body)?;
                 let written =
                     Some(WriteStamp { run: header.run, at: written, segment: header.segment });
@@ -91,16 +91,16 @@ impl Piece {
                     EntryForm::Object => {
                         let entry = Box::new(ObjectEntry::open(&key, slot.body, sealed)?);
                         let is_unconfirmed = unconfirmed.contains(slot.body, entry.object_id);
-                        let known = Known { entry, slot, written };
+                        let known = KnownEntry { entry, slot, written };
                         if is_unconfirmed {
-                            self.found.doubted = Some(known);
+                            self.found.unconfirmed = Some(known);
                         } else {
-                            self.found.learn(known);
+                            self.found.record_entry(known);
                         }
                     }
                 }
             }
-            (Scanned::Data(_) | Scanned::Entry(..) | Scanned::Torn(_), _) => {}
+            (ScannedRecord::Data(_) | ScannedRecord::Entry(..) | ScannedRecord::Torn(_), _) => {}
         }
         Ok(())
     }
@@ -131,13 +131,13 @@ pub(crate) fn segments(paths: &Paths) -> Result<Vec<Segment>> {
 
 const fn unscanned(kind: LogKind, number: u32, path: PathBuf, is_orphan: bool) -> Segment {
     let bodies = BTreeSet::new();
-    Segment { kind, number, path, is_orphan, run: None, bytes: 0, foreign_bytes: 0, bodies }
+    Segment { kind, number, path, is_orphan, run: None, bytes: 0, unrecognized_bytes: 0, bodies }
 }
 
 impl Segment {
     /// Whether it holds anything of a body with a key, or possibly of an unknown one.
-    pub(crate) fn may_hold(&self) -> bool {
-        !self.bodies.is_empty() || (self.run.is_none() && self.foreign_bytes > 0)
+    pub(crate) fn may_hold_bodies(&self) -> bool {
+        !self.bodies.is_empty() || (self.run.is_none() && self.unrecognized_bytes > 0)
     }
 }
 
@@ -234,7 +234,7 @@ fn scan_one(
                 None => continue,
             },
         };
-        if let Scanned::Torn(header) = record {
+        if let ScannedRecord::Torn(header) = record {
             broken.push(format!(
                 "{}: a record of body {} at byte {} is torn",
                 segment.path.display(),
@@ -256,7 +256,7 @@ fn scan_one(
             broken.push(format!("{}: {error}", segment.path.display()));
         }
     }
-    segment.foreign_bytes = scan.foreign_bytes();
+    segment.unrecognized_bytes = scan.unrecognized_bytes();
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use std::fmt;
 
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 
-use super::evidence::{Bodies, BodyEvidence, Known, WriteStamp};
+use super::evidence::{Bodies, BodyEvidence, KnownEntry, WriteStamp};
 use super::shard_chain::contiguous;
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::digest::Checksum;
@@ -110,14 +110,14 @@ impl Objects {
     /// Assembles objects from `bodies`.
     pub(super) fn assemble(&mut self, bodies: Bodies, storage: &mut dyn StorageCheck) {
         let mut pieces: Vec<Option<Piece>> = Vec::with_capacity(bodies.len());
-        let mut doubted = Vec::new();
+        let mut unconfirmed = Vec::new();
         for (body_id, mut found) in bodies {
             if self.shreds.contains_key(&body_id) {
                 continue;
             }
-            let (known, among) = match (found.known.take(), found.doubted.take()) {
+            let (known, among) = match (found.known.take(), found.unconfirmed.take()) {
                 (Some(known), _) => (known, &mut pieces),
-                (None, Some(known)) => (known, &mut doubted),
+                (None, Some(known)) => (known, &mut unconfirmed),
                 (None, None) => continue,
             };
             let rank = Rank {
@@ -134,7 +134,7 @@ impl Objects {
         by_name(objects).for_each(|object| self.take(object, &torn, storage));
         self.incomplete.append(&mut incomplete);
         self.incomplete.sort();
-        let (mut objects, mut incomplete) = join_all(doubted);
+        let (mut objects, mut incomplete) = join_all(unconfirmed);
         self.unconfirmed.append(&mut objects);
         self.unconfirmed_incomplete.append(&mut incomplete);
     }
@@ -182,7 +182,7 @@ impl Objects {
     }
 
     fn torn(&mut self, object: &CompleteObject) {
-        self.incomplete.push(format!("{object}: its bytes are not those that were sent"));
+        self.incomplete.push(format!("{object}: its bytes differ from those that were sent"));
     }
 }
 
@@ -242,7 +242,7 @@ fn by_name(objects: Vec<CompleteObject>) -> impl Iterator<Item = CompleteObject>
 /// Chooses the location of a body; `None` if it is complete nowhere.
 fn place(
     body_id: ObjectId,
-    known: &Known,
+    known: &KnownEntry,
     found: BodyEvidence,
     storage: &dyn StorageCheck,
 ) -> Option<CompleteBody> {
@@ -324,7 +324,7 @@ fn join(bodies: impl Iterator<Item = Piece>) -> Result<CompleteObject, String> {
         Some(rank) if complete.len() == count => {
             Ok(CompleteObject { entry, bodies: complete, rank })
         }
-        _ => Err(format!("{}: {} of {count} bodies are whole", entry.name, complete.len())),
+        _ => Err(format!("{}: {} of {count} bodies are complete", entry.name, complete.len())),
     }
 }
 

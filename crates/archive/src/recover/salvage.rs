@@ -11,7 +11,7 @@ use fulgurite_catalog::{Damage, FjallStore, Space};
 use fulgurite_glass::SalvagedRows;
 use fulgurite_units::{ObjectId, UploadId};
 
-use super::evidence::{Bodies, Known};
+use super::evidence::{Bodies, KnownEntry};
 use crate::bodies::digest::Checksum;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::key_table::UsedSlot;
@@ -111,7 +111,7 @@ impl Salvaged {
     }
 
     /// Returns the unconfirmed bodies in its rows or `listed`, without objects that it shows.
-    pub(super) fn in_doubt(&self, listed: &UnconfirmedList) -> UnconfirmedList {
+    pub(super) fn unconfirmed(&self, listed: &UnconfirmedList) -> UnconfirmedList {
         let all = listed.iter().chain(self.unconfirmed.iter());
         all.filter(|(_, object)| !self.objects.contains_key(object)).collect()
     }
@@ -136,7 +136,7 @@ impl Salvaged {
                     let body = (index, row.bytes, row.digest);
                     let entry = Entry::build(name.clone(), created, object, body);
                     let entry = entry.with_part(checksums.remove(&row_key));
-                    found.learn(Known { entry: Box::new(entry), slot, written: None });
+                    found.record_entry(KnownEntry { entry: Box::new(entry), slot, written: None });
                 }
                 found.row = Some(Box::new(row.clone()));
             }

@@ -37,6 +37,6 @@ pub(super) fn contiguous(found: &BTreeMap<u64, Vec<Shard>>, bytes: u64) -> Vec<S
             return run;
         }
     }
-    assert!(run.is_empty(), "a way leads to the end");
+    assert!(run.is_empty(), "a gapless sequence leads to the end");
     run
 }

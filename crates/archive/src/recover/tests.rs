@@ -27,7 +27,7 @@ fn check(shards: &[(u8, u64, u64)], bytes: u64, expected: &[(u8, u64)]) {
 }
 
 #[test]
-fn a_body_written_in_two_sets_is_put_together() {
+fn body_is_assembled_from_two_sets() {
     let first = [(1, 0, 10), (1, 10, 10), (1, 20, 10), (1, 30, 10)];
     let second = [(2, 20, 15), (2, 35, 5)];
     check(&first, 40, &[(1, 0), (1, 10), (1, 20), (1, 30)]);
@@ -42,13 +42,13 @@ fn a_body_written_in_two_sets_is_put_together() {
 }
 
 #[test]
-fn a_body_written_again_is_taken_from_the_later_set() {
+fn rewritten_body_is_taken_from_the_later_set() {
     check(&[(1, 0, 10), (1, 10, 10), (2, 0, 10), (2, 10, 10)], 20, &[(2, 0), (2, 10)]);
     check(&[(1, 0, 10), (1, 10, 10), (2, 0, 12), (2, 12, 8)], 20, &[(2, 0), (2, 12)]);
 }
 
 #[test]
-fn an_empty_body_has_an_empty_shard() {
+fn empty_body_has_one_empty_shard() {
     check(&[(1, 0, 0)], 0, &[(1, 0)]);
     check(&[], 0, &[]);
     check(&[(1, 0, 0)], 5, &[]);
@@ -59,7 +59,7 @@ fn an_empty_body_has_an_empty_shard() {
 /// It is readable, but only a newer program understands all of it: rebuilding it here would lose
 /// data.
 #[test]
-fn a_newer_catalog_is_not_rebuilt_unless_one_insists() {
+fn newer_catalog_is_rebuilt_only_with_salvage() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let mut row = rows::encode(&BucketRow { created: testing::NOW }).unwrap();
@@ -75,8 +75,8 @@ fn a_newer_catalog_is_not_rebuilt_unless_one_insists() {
     };
     let refused = recovered(false).unwrap_err();
     assert!(matches!(refused, ArchiveError::Unusable { .. }), "{refused}");
-    for told in ["newer program", "\"buckets\"", "version 200", "--salvage"] {
-        assert!(refused.to_string().contains(told), "{refused}");
+    for words in ["newer program", "\"buckets\"", "version 200", "--salvage"] {
+        assert!(refused.to_string().contains(words), "{refused}");
     }
     let report = recovered(true).unwrap();
     assert_eq!(report.catalog_damages, ["1 rows do not decode"]);

@@ -3,7 +3,7 @@
 use fulgurite_units::ObjectId;
 
 use super::context::RecoveryContext;
-use super::evidence::{Bodies, Known};
+use super::evidence::{Bodies, KnownEntry};
 use super::{RecoverReport, rebuild};
 use crate::Result;
 use crate::bodies::entry::Entry;
@@ -74,7 +74,7 @@ fn take(
         let key = context.keys.load(slot.index, slot.body);
         match key.and_then(|key| Entry::open(&key, body, &file.sealed)) {
             Ok(entry) => {
-                found.known = Some(Known { entry: Box::new(entry), slot, written: None });
+                found.known = Some(KnownEntry { entry: Box::new(entry), slot, written: None });
             }
             Err(error) => {
                 return report.unusable.push(format!("entry in tier \"{tier}\": {error}"));

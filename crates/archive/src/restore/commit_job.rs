@@ -8,7 +8,7 @@ use fulgurite_catalog::Transaction;
 use fulgurite_restore::RestoreId;
 use fulgurite_units::{Duration, ObjectId, UnixTime, error_chain};
 
-use super::copy_task::Whole;
+use super::copy_task::CompleteCopy;
 use super::{Message, expiry};
 use crate::bodies::log::{Extent, LogKind, LogWriter};
 use crate::jobs::{Failed, Job, JobRun, Next, Pace};
@@ -33,11 +33,14 @@ pub(crate) enum CopyOutcome {
 #[derive(Debug)]
 pub(super) struct CommitJob {
     state: Arc<ArchiveState>,
-    copies: Receiver<(RestoreId, Whole)>,
+    copies: Receiver<(RestoreId, CompleteCopy)>,
 }
 
 impl CommitJob {
-    pub(super) fn new(state: &Arc<ArchiveState>, copies: Receiver<(RestoreId, Whole)>) -> Self {
+    pub(super) fn new(
+        state: &Arc<ArchiveState>,
+        copies: Receiver<(RestoreId, CompleteCopy)>,
+    ) -> Self {
         Self { state: Arc::clone(state), copies }
     }
 }
@@ -52,7 +55,7 @@ impl Job for CommitJob {
     }
 
     fn failing(&self) -> &'static str {
-        "restored copies are not kept"
+        "restored copies are not committed"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
@@ -73,7 +76,7 @@ impl Job for CommitJob {
 
 fn commit_all(
     state: &ArchiveState,
-    group: Vec<(RestoreId, Whole)>,
+    group: Vec<(RestoreId, CompleteCopy)>,
 ) -> Vec<(RestoreId, CopyOutcome)> {
     let writers = group.iter().flat_map(|(_, whole)| whole.reservations.iter());
     if let Err(error) = LogWriter::sync_many(writers.map(|reservation| &*reservation.writer)) {
@@ -82,7 +85,7 @@ fn commit_all(
     }
     // All are submitted before the first result is awaited, so that they share syncs.
     let mut waiting = Vec::new();
-    for (id, Whole { object, row, copies, reservations }) in group {
+    for (id, CompleteCopy { object, row, copies, reservations }) in group {
         let (now, day) = (state.now(), state.config.day);
         let commit = move |tx: &mut Transaction<'_>| -> Result<bool> {
             commit_copies(tx, object, &row, copies, now, day)
@@ -117,7 +120,7 @@ fn commit_all(
 fn log_error(error: &ArchiveError) {
     if !matches!(error, ArchiveError::Stopping) {
         let error = error_chain(error);
-        tracing::error!(error, "a restored copy cannot be kept; it is fetched again");
+        tracing::error!(error, "cannot commit a restored copy; it is fetched again");
     }
 }
 /// Makes the copies of one object readable; `false` when the object is gone, or already has its
@@ -146,7 +149,7 @@ fn commit_copies(
     for (index, body_id, extents) in copied {
         let body_key = rows::body_key(object_id, index);
         let Some(mut body) = rows::get::<BodyRow>(tx, BODIES, &body_key)? else { continue };
-        assert_eq!(body.body_id, body_id, "a body keeps its place in its object");
+        assert_eq!(body.body_id, body_id, "a body keeps its index in its object");
         account(tx, LogKind::Restored, &extents, true)?;
         body.restored = Some(extents);
         rows::put(tx, BODIES, body_key, &body)?;

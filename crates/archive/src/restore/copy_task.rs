@@ -26,17 +26,17 @@ pub(super) struct CopyTask {
     parts: Vec<Part>,
     pieces: Vec<Source>,
     /// The CRC of each piece that has arrived.
-    came: BTreeMap<u32, u64>,
+    arrived: BTreeMap<u32, u64>,
     /// Reserved space, one for each part; empty until the restore begins.
     reservations: Vec<Reservation>,
     /// When its last failure was recorded.
     pub(super) recorded: Option<Instant>,
-    pub(super) tries: Tries,
+    pub(super) tries: RestoreFailures,
 }
 
 /// The failures of a restore.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tries {
+pub(super) struct RestoreFailures {
     /// Times that all of it had to start over.
     rounds: u32,
     /// Whether a piece was found damaged since the last start.
@@ -45,7 +45,7 @@ pub(super) struct Tries {
     error: String,
 }
 
-impl Tries {
+impl RestoreFailures {
     /// Records the failure of a piece.
     pub(super) fn failed(&mut self, error: &str, kind: ErrorKind) {
         let is_damage = kind == ErrorKind::Corrupt;
@@ -110,7 +110,7 @@ pub(super) enum Source {
 
 /// A complete copy on its way into the catalog.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct CompleteCopy {
     pub(super) object: ObjectId,
     pub(super) row: RestoreRow,
     pub(super) copies: Vec<(u32, ObjectId, Vec<Extent>)>,
@@ -149,16 +149,16 @@ impl CopyTask {
         if pieces.is_empty() {
             pieces.push(Source::Nothing);
         }
-        let (came, reservations) = (BTreeMap::new(), Vec::new());
-        let tries = Tries::default();
-        Ok(Some(Self { object, row, parts, pieces, came, reservations, recorded: None, tries }))
+        let (arrived, reservations) = (BTreeMap::new(), Vec::new());
+        let tries = RestoreFailures::default();
+        Ok(Some(Self { object, row, parts, pieces, arrived, reservations, recorded: None, tries }))
     }
 
     /// Creates a restore whose sources are unknown yet.
     pub(super) fn unknown(object: ObjectId, row: RestoreRow) -> Self {
-        let (parts, pieces, came) = (Vec::new(), vec![Source::Unknown], BTreeMap::new());
-        let (reservations, tries) = (Vec::new(), Tries::default());
-        Self { object, row, parts, pieces, came, reservations, recorded: None, tries }
+        let (parts, pieces, arrived) = (Vec::new(), vec![Source::Unknown], BTreeMap::new());
+        let (reservations, tries) = (Vec::new(), RestoreFailures::default());
+        Self { object, row, parts, pieces, arrived, reservations, recorded: None, tries }
     }
 
     /// Returns its pieces, in the controller's terms.
@@ -218,22 +218,22 @@ impl CopyTask {
     }
 
     /// Records that a piece has arrived.
-    pub(super) fn came(&mut self, index: u32, crc: u64) {
-        self.came.insert(index, crc);
+    pub(super) fn record_piece(&mut self, index: u32, crc: u64) {
+        self.arrived.insert(index, crc);
     }
 
     /// Frees its space and forgets its pieces.
     pub(super) fn discard(&mut self) {
         self.reservations.clear();
-        self.came.clear();
+        self.arrived.clear();
     }
 
     /// Returns the copy if all of its pieces are intact, otherwise the error. It holds no space
     /// afterwards.
-    pub(super) fn finish(&mut self) -> Result<Whole, String> {
+    pub(super) fn finish(&mut self) -> Result<CompleteCopy, String> {
         let mut pieces: BTreeMap<usize, Vec<(u64, u64, u64)>> = BTreeMap::new();
         for (index, source) in (0..).zip(&self.pieces) {
-            let crc = self.came.get(&index).copied().unwrap_or_default();
+            let crc = self.arrived.get(&index).copied().unwrap_or_default();
             match *source {
                 Source::Glass { part, shard } => {
                     pieces.entry(part).or_default().push((shard.body_offset, shard.bytes, crc));
@@ -246,7 +246,7 @@ impl CopyTask {
             }
         }
         let reservations = std::mem::take(&mut self.reservations);
-        self.came.clear();
+        self.arrived.clear();
         for (number, part) in self.parts.iter().enumerate() {
             let pieces = pieces.remove(&number).unwrap_or_default();
             let body = &part.body;
@@ -264,7 +264,7 @@ impl CopyTask {
                 (part.index, part.body.body_id, reservation.writer.extents())
             })
             .collect();
-        Ok(Whole { object: self.object, row: self.row.clone(), copies, reservations })
+        Ok(CompleteCopy { object: self.object, row: self.row.clone(), copies, reservations })
     }
 }
 
@@ -335,29 +335,29 @@ mod tests {
 
     /// Returns the rounds until a restore with such failures is given up, and the final error.
     fn rounds(failures: &[(&str, ErrorKind)]) -> (u32, String) {
-        let mut tries = Tries::default();
+        let mut tries = RestoreFailures::default();
         for round in 1.. {
             failures.iter().for_each(|&(error, kind)| tries.failed(error, kind));
             if let Some(error) = tries.end_round() {
                 return (round, error);
             }
         }
-        unreachable!("it is given up")
+        unreachable!("the restore is given up")
     }
 
     #[test]
-    fn damage_is_given_up_soon_and_what_is_out_of_reach_late() {
+    fn damage_is_given_up_sooner_than_unavailability() {
         let (damaged, away) = (("damaged", ErrorKind::Corrupt), ("away", ErrorKind::Unavailable));
         let soon = (RESTORE_DAMAGED_ROUNDS, "damaged".to_owned());
         assert_eq!(rounds(&[damaged]), soon);
-        assert_eq!(rounds(&[damaged, away]), soon, "damage is what is said");
+        assert_eq!(rounds(&[damaged, away]), soon, "damage is the reported reason");
         assert_eq!(rounds(&[away, damaged]), soon);
         assert_eq!(rounds(&[away]), (RESTORE_ROUNDS_MAX, "away".to_owned()));
     }
 
     #[test]
-    fn copies_that_are_not_right_are_made_some_times() {
-        let mut tries = Tries::default();
+    fn wrong_copies_are_retried_a_few_times() {
+        let mut tries = RestoreFailures::default();
         let ends = (0..RESTORE_COPIES_MAX)
             .map(|_| tries.record_mismatch("other bytes"))
             .collect::<Vec<_>>();

@@ -23,7 +23,7 @@ pub(super) struct PendingLog {
 
 impl PendingLog {
     /// Creates the file; an existing log is renamed.
-    pub(super) fn at(path: Option<&Path>) -> Result<Option<Self>> {
+    pub(super) fn create(path: Option<&Path>) -> Result<Option<Self>> {
         let Some(path) = path else { return Ok(None) };
         let file = begin_log(path, "restore log", FORMAT)?;
         Ok(Some(Self { file, path: path.to_owned() }))
@@ -96,5 +96,5 @@ impl LogFile {
 
 fn warn(path: &Path, error: &LogError) {
     let (path, error) = (path.display(), error_chain(error));
-    tracing::warn!(%path, error, "the restore log ends here");
+    tracing::warn!(%path, error, "cannot write the restore log; it ends here");
 }

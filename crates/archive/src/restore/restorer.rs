@@ -34,7 +34,7 @@ use fulgurite_units::{
 };
 
 use super::commit_job::{CommitJob, CopyOutcome};
-use super::copy_task::{CopyTask, Source, Whole, copy_staged, platter};
+use super::copy_task::{CompleteCopy, CopyTask, Source, copy_staged, platter};
 use super::give_up::give_up;
 use super::log_file::{LogFile, PendingLog};
 use super::queue::Queue;
@@ -58,7 +58,7 @@ pub(crate) enum Message {
     Asked(ObjectId),
     /// The pieces that a drive read from a platter.
     PlatterVisit(PlatterVisit<PieceId>),
-    /// The platters of a set were brought, or failed to be.
+    /// The library fetched the platters of a set, or failed to.
     Brought(Box<SetRecovery<PieceId>>),
     /// The shards reconstructed from a set.
     Reconstructed(Fetched<PieceId>),
@@ -92,7 +92,7 @@ pub(crate) struct Restorer {
     log: Option<PendingLog>,
     inbox: Receiver<Message>,
     worker_pool: WorkerPool,
-    commits: JobSender<(RestoreId, Whole)>,
+    commits: JobSender<(RestoreId, CompleteCopy)>,
     /// `None` before the first run, and after a failed one.
     driver: Option<Driver>,
     /// Ids are never reused, so that late answers are not mistaken for others.
@@ -117,7 +117,7 @@ struct Driver {
     events: VecDeque<Event>,
     room: ByteCount,
     worker_pool: WorkerPool,
-    commits: JobSender<(RestoreId, Whole)>,
+    commits: JobSender<(RestoreId, CompleteCopy)>,
     inbox: JobSender<Message>,
 }
 
@@ -131,7 +131,7 @@ impl Restorer {
         let of_objects = state.tiers.iter().map(|tier| tier.capacity());
         let glass = Capacity::for_drives(state.platters.drives());
         let tiers = std::iter::once(glass).chain(of_objects).collect();
-        let log = PendingLog::at(state.config.restore_log.as_deref())?;
+        let log = PendingLog::create(state.config.restore_log.as_deref())?;
         let ctx = Arc::new(Context { state: Arc::clone(state), tiers });
         let job_handles = [(); RESTORE_WORKERS].map(|()| JobHandle::new(state.clock()));
         let worker_pool = WorkerPool::new(job_handles.to_vec());
@@ -185,7 +185,7 @@ impl Job for Restorer {
     }
 
     fn failing(&self) -> &'static str {
-        "restoring starts again"
+        "all restores start over"
     }
 
     fn run(&mut self, run: &JobRun<'_>) -> Result<Next, Failed> {
@@ -235,7 +235,7 @@ impl Driver {
         }
         self.step_all()?;
         let due = self.restores.deadline().map(|due| self.started + due.since(Instant::ZERO));
-        Ok(Next::By(due.map_or(self.next_poll, |due| due.min(self.next_poll))))
+        Ok(Next::NoLaterThan(due.map_or(self.next_poll, |due| due.min(self.next_poll))))
     }
 
     /// Reads the rows again after the catalog was reopened: it may have requests whose commits had
@@ -309,7 +309,7 @@ impl Driver {
     /// Reports the space for copies to the controller, if it changed.
     fn report_room(&mut self) -> Result<()> {
         let free = self.ctx.state.room_for_copies()?;
-        let bytes = free.saturating_add(self.restores.taken().get()).min(RESTORE_ROOM_MAX);
+        let bytes = free.saturating_add(self.restores.reserved().get()).min(RESTORE_ROOM_MAX);
         let bytes = ByteCount::new(bytes / RESTORE_ROOM_STEP * RESTORE_ROOM_STEP);
         if bytes != self.room {
             self.room = bytes;
@@ -329,7 +329,7 @@ impl Driver {
             Message::PlatterVisit(visited) => self.visited(visited)?,
             Message::Brought(recovery) => self.recover_shards(*recovery),
             Message::Reconstructed(fetched) => self.fetched(fetched),
-            Message::Copied(piece, Ok(crc)) => self.came(piece, crc),
+            Message::Copied(piece, Ok(crc)) => self.piece_arrived(piece, crc),
             Message::Copied(piece, Err(error)) => self.failed(piece, &error),
             Message::Moved(piece) => self.resubmit(piece)?,
             Message::Ended(ended) => {
@@ -343,13 +343,13 @@ impl Driver {
 
     fn visited(&mut self, mut visited: PlatterVisit<PieceId>) -> Result<()> {
         self.ctx.state.fail.pass("restore-read");
-        let came = std::mem::take(&mut visited.came);
-        came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
-        visited.left.retain(|request| self.restores.is_in_flight(request.piece));
-        if visited.left.is_empty() {
+        let arrived = std::mem::take(&mut visited.completed);
+        arrived.into_iter().for_each(|(piece, crc)| self.piece_arrived(piece, crc));
+        visited.remaining.retain(|request| self.restores.is_in_flight(request.piece));
+        if visited.remaining.is_empty() {
             return Ok(());
         }
-        let pieces: Vec<PieceId> = visited.left.iter().map(|request| request.piece).collect();
+        let pieces: Vec<PieceId> = visited.remaining.iter().map(|request| request.piece).collect();
         let inbox = self.inbox.clone();
         let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
         if let Err(error) = self.ctx.state.platters.bring_set(visited, then) {
@@ -372,7 +372,7 @@ impl Driver {
                 let error = Arc::new(error);
                 let requests = recovery.requests.iter();
                 let failed = requests.map(|request| (request.piece, Arc::clone(&error))).collect();
-                Fetched { came: Vec::new(), failed }
+                Fetched { completed: Vec::new(), failed }
             });
             inbox.send(Message::Reconstructed(fetched));
         };
@@ -380,17 +380,17 @@ impl Driver {
     }
 
     fn fetched(&mut self, fetched: Fetched<PieceId>) {
-        fetched.came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
+        fetched.completed.into_iter().for_each(|(piece, crc)| self.piece_arrived(piece, crc));
         for (piece, error) in fetched.failed {
             self.fail_piece(piece, &error_chain(&*error), error.kind());
         }
     }
 
     /// Reports an arrived piece to the controller, if that waits for it.
-    fn came(&mut self, piece: PieceId, crc: u64) {
+    fn piece_arrived(&mut self, piece: PieceId, crc: u64) {
         if self.restores.is_in_flight(piece) {
             if let Some(copy_task) = self.known.get_mut(&piece.restore) {
-                copy_task.came(piece.index, crc);
+                copy_task.record_piece(piece.index, crc);
             }
             self.events.push_back(Event::Came { piece });
         }
@@ -541,7 +541,7 @@ impl Driver {
             }),
             Some(Err(error)) => self.failed(piece, &error),
             None => {
-                let error = "its body is in no tier any more";
+                let error = "its body is no longer in a tier";
                 self.fail_piece(piece, error, ErrorKind::Unavailable);
             }
         }
@@ -579,7 +579,7 @@ impl Driver {
     /// Gives up a restore that failed too often. It is not retried until it is requested again.
     fn give_up(&mut self, restore: RestoreId, error: String) -> Result<()> {
         let Some(object) = self.discard(restore) else { return Ok(()) };
-        tracing::error!(%object, error, "a restore is given up; asked for again it is tried again");
+        tracing::error!(%object, error, "a restore is given up; request it again to retry");
         let end = move |tx: &mut Transaction<'_>| give_up(tx, object, error);
         // Awaited, so that a client that repeats its request meanwhile still finds the restore in
         // progress.
@@ -602,7 +602,7 @@ impl Driver {
         copy_task.recorded = Some(now);
         // Logged by id, because a name in the log would outlive the object.
         let object = copy_task.object;
-        tracing::error!(%object, error, "an object cannot be restored; it is tried again");
+        tracing::error!(%object, error, "an object cannot be restored yet; the restore is retried");
         let (id, error) = (object.to_bytes().to_vec(), error.to_owned());
         let note = move |tx: &mut Transaction<'_>| -> Result<()> {
             if let Some(mut row) = rows::get::<RestoreRow>(tx, RESTORES, &id)? {

@@ -17,7 +17,7 @@ fn at(text: &str) -> UnixTime {
 }
 
 #[test]
-fn the_guides_examples_hold() {
+fn expiry_matches_the_s3_guide() {
     let day = Duration::from_secs(86_400);
     assert_eq!(expiry(at("2012-10-15T10:30:00Z"), 3, day), at("2012-10-19T00:00:00Z"));
     assert_eq!(expiry(at("2012-10-16T11:00:00Z"), 1, day), at("2012-10-18T00:00:00Z"));
@@ -48,7 +48,7 @@ async fn ask(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_request_only_makes_a_restore_faster() {
+async fn repeated_request_only_upgrades_the_retrieval() {
     let dir = testing::dir();
     let state = tokio::task::spawn_blocking(move || {
         let state = testing::state(&dir);
@@ -79,7 +79,7 @@ async fn a_second_request_only_makes_a_restore_faster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_finds_in_the_rows_what_is_asked_for_by_retrieval_and_time() {
+async fn startup_loads_requests_by_retrieval_and_time() {
     let dir = testing::dir();
     let open = tokio::task::spawn_blocking(move || (testing::state(&dir), dir));
     let (state, _dir) = open.await.unwrap();
@@ -109,7 +109,7 @@ async fn a_start_finds_in_the_rows_what_is_asked_for_by_retrieval_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_whose_file_failed_is_begun_anew_in_another() {
+async fn copy_restarts_in_a_new_file_after_write_failure() {
     let dir = testing::dir();
     let state = tokio::task::spawn_blocking(move || {
         let state = testing::state(&dir);
@@ -130,11 +130,11 @@ async fn a_copy_whose_file_failed_is_begun_anew_in_another() {
         copy_task.writer(0).fail();
         assert!(copy_task.writer(0).write_at(0, &[1; 16]).is_err());
         assert!(copy_task.begin(&state).unwrap());
-        assert!(copy_task.has_failed_writer(), "what it began with stays as it is");
-        let mut anew = find();
-        assert!(anew.begin(&state).unwrap());
-        assert!(!anew.has_failed_writer());
-        anew.writer(0).write_at(0, &[1; 16]).unwrap();
+        assert!(copy_task.has_failed_writer(), "the failed task keeps its writers");
+        let mut restarted = find();
+        assert!(restarted.begin(&state).unwrap());
+        assert!(!restarted.has_failed_writer());
+        restarted.writer(0).write_at(0, &[1; 16]).unwrap();
     })
     .await
     .unwrap();

@@ -106,20 +106,22 @@ mod tests {
     use crate::jobs::Runner;
 
     #[test]
-    fn what_is_due_first_is_done_first() {
+    fn earliest_due_item_runs_first() {
         let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
         let handle = JobHandle::new(&clock);
-        let (worker_pool, (said, heard)) = (WorkerPool::new(vec![handle.clone()]), channel());
+        let (worker_pool, (sender, receiver)) = (WorkerPool::new(vec![handle.clone()]), channel());
         for (due, name) in [(3, "late"), (1, "soon"), (2, "later"), (1, "soon too")] {
-            let said = said.clone();
-            worker_pool.add(UnixTime::from_millis(due), Box::new(move || said.send(name).unwrap()));
+            let sender = sender.clone();
+            worker_pool
+                .add(UnixTime::from_millis(due), Box::new(move || sender.send(name).unwrap()));
         }
         let runner = Runner::new(&clock, &Arc::<Panics>::default());
         runner.start_at(&handle, worker_pool.worker(1)).unwrap();
-        let order: Vec<&str> = heard.iter().take(4).collect();
+        let order: Vec<&str> = receiver.iter().take(4).collect();
         assert_eq!(order, ["soon", "soon too", "later", "late"]);
-        worker_pool.add(UnixTime::from_millis(0), Box::new(move || said.send("rung").unwrap()));
-        assert_eq!(heard.recv().unwrap(), "rung");
+        worker_pool
+            .add(UnixTime::from_millis(0), Box::new(move || sender.send("notified").unwrap()));
+        assert_eq!(receiver.recv().unwrap(), "notified");
         runner.stop();
         assert_eq!(runner.join(), 0);
     }

@@ -1,6 +1,6 @@
 //! The version of each kind of row, and the decoding of older ones.
 
-use fulgurite_catalog::row::{Read, Row, read_as};
+use fulgurite_catalog::row::{Row, RowResult, read_as};
 
 use super::{
     BodyRow, BucketRow, CatalogAge, Checksum, ExpiryRow, ObjectRow, PartRow, PurgeRow, QueueRow,
@@ -11,7 +11,7 @@ use super::{
 impl Row for ObjectRow {
     const VERSION: u8 = 5;
 
-    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
         match version {
             1..=3 => read_as::<version3::ObjectRow3, _>(bytes),
             _ => read_as::<version4::ObjectRow4, _>(bytes),
@@ -22,7 +22,7 @@ impl Row for ObjectRow {
 impl Row for BodyRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
         match version {
             1 => read_as::<version1::BodyRow1, _>(bytes),
             2 => read_as::<version2::BodyRow2, _>(bytes),
@@ -34,7 +34,7 @@ impl Row for BodyRow {
 impl Row for PartRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
         match version {
             1 => read_as::<version1::PartRow1, _>(bytes),
             2 => read_as::<version2::PartRow2, _>(bytes),
@@ -46,7 +46,7 @@ impl Row for PartRow {
 impl Row for QueueRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<version3::QueueRow3, _>(bytes)
     }
 }
@@ -54,7 +54,7 @@ impl Row for QueueRow {
 impl Row for RestoreRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<version3::RestoreRow3, _>(bytes)
     }
 }
@@ -62,7 +62,7 @@ impl Row for RestoreRow {
 impl Row for ExpiryRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<version3::ExpiryRow3, _>(bytes)
     }
 }
@@ -70,7 +70,7 @@ impl Row for ExpiryRow {
 impl Row for UnconfirmedRow {
     const VERSION: u8 = 5;
 
-    fn decode_older(version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
         match version {
             1..=3 => read_as::<version3::UnconfirmedRow3, _>(bytes),
             _ => read_as::<version4::UnconfirmedRow4, _>(bytes),
@@ -85,7 +85,7 @@ impl Row for BucketRow {
 impl Row for UploadRow {
     const VERSION: u8 = 4;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<version4::UploadRow3, _>(bytes)
     }
 }
@@ -97,7 +97,7 @@ impl Row for SettledRow {
 impl Row for Totals {
     const VERSION: u8 = 4;
 
-    fn decode_older(_version: u8, bytes: &[u8]) -> Read<Self> {
+    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
         read_as::<version4::Totals3, _>(bytes)
     }
 }

@@ -229,17 +229,17 @@ impl Check for AnyBytes<'_> {
 }
 
 #[test]
-fn each_kind_of_row_has_these_bytes() {
+fn every_row_kind_matches_golden_bytes() {
     let mut golden = Golden::default();
     each_row(&Facts::fixed(), &mut golden);
     let numbers_and_ids = ["u32", "u64", "PlatterId"].len();
     let declared = include_str!("coding.rs").matches("\nimpl Row for ").count() + numbers_and_ids;
-    assert_eq!(golden.kinds, declared, "each kind has its bytes here");
+    assert_eq!(golden.kinds, declared, "every kind of row has golden bytes");
     expect_test::expect_file!["bytes.txt"].assert_eq(&golden.text);
 }
 
 #[test]
-fn rows_of_before_tiers_are_read() {
+fn rows_from_before_tiers_are_readable() {
     let mut old: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     let mut kind = "";
     for line in include_str!("version4.txt").lines() {
@@ -270,7 +270,7 @@ fn read_old<T: Row>(old: &BTreeMap<&str, Vec<u8>>, kind: &str) -> T {
 }
 
 #[test]
-fn the_store_has_the_spaces_of_all() {
+fn store_has_the_spaces_of_all_crates() {
     for space in fulgurite_glass::SPACES {
         assert!(SPACES.contains(&space), "{space:?}");
     }
@@ -300,19 +300,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn each_kind_of_row_returns_and_no_part_of_one_passes(facts in facts()) {
+    fn rows_round_trip_and_truncated_rows_fail(facts in facts()) {
         each_row(&facts, &mut RoundTrip);
     }
 
     #[test]
-    fn bytes_that_are_no_row_never_panic(bytes: Vec<u8>) {
+    fn decoding_arbitrary_bytes_never_panics(bytes: Vec<u8>) {
         each_row(&Facts::fixed(), &mut AnyBytes(&bytes));
         let _ = parse_object_key(&bytes);
     }
 
     /// Like an older program that reads a name that it does not allow.
     #[test]
-    fn names_in_rows_are_checked(bucket in "[A-Z]{0,4}", key in ".{0,4}") {
+    fn names_in_rows_are_validated(bucket in "[A-Z]{0,4}", key in ".{0,4}") {
         let row = encode(&ExpiryRow { name: testing::name("k") }).unwrap();
         let bytes = postcard::to_extend(&(bucket, key, 0u8), row[..1].to_vec()).unwrap();
         prop_assert!(decode::<ExpiryRow>(EXPIRIES, &bytes).is_err());
@@ -321,7 +321,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn keys_return_and_keep_the_order_of_names(
+    fn row_keys_round_trip_and_keep_name_order(
         a in ("[a-z]{3,5}", ".{0,6}"),
         b in ("[a-z]{3,5}", ".{0,6}"),
         id: [u8; 16],
@@ -332,7 +332,7 @@ proptest! {
         prop_assert_eq!(parse_object_key(&left).unwrap(), a.clone());
         prop_assert!(parse_object_key(&left[..left.len() - 1]).is_err());
         let other = [&left[..left.len() - 1], &[1]].concat();
-        prop_assert!(parse_object_key(&other).is_err(), "no version stands beside the current one");
+        prop_assert!(parse_object_key(&other).is_err(), "only the current version has a row");
 
         let upload = UploadId::from_bytes(id);
         let parsed = parse_upload_key(&upload_key(&a.0, &a.1, upload)).unwrap();

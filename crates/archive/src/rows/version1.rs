@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_version_1_is_these_bytes() {
+    fn version_1_body_matches_golden_bytes() {
         let golden = [
             "011001010101010101010101010101010101ac02808004ef9bafcdf8acd19101",
             "0101010780019080040107011003030303030303030303030303030303808080",

@@ -39,7 +39,7 @@ pub(crate) struct SharedBuckets {
     named: BTreeSet<BucketName>,
     /// Buckets that were shared before and that the configuration no longer names: treating them as
     /// this archive's own would hide the objects of the others.
-    forgotten: Mutex<BTreeSet<BucketName>>,
+    unconfigured: Mutex<BTreeSet<BucketName>>,
 }
 
 /// A shared bucket.
@@ -55,7 +55,7 @@ impl SharedBuckets {
     pub(crate) async fn open(state: &ArchiveState) -> Result<Self> {
         let known = known(&*state.kv)?;
         let Some(options) = &state.config.shared else {
-            return Ok(Self { forgotten: Mutex::new(known), ..Self::default() });
+            return Ok(Self { unconfigured: Mutex::new(known), ..Self::default() });
         };
         let SharedOptions { place, store, buckets, key } = options;
         let (name, store, key) = (place.clone(), Arc::clone(store), shared_key(key)?);
@@ -72,15 +72,15 @@ impl SharedBuckets {
             };
             state.committer.commit(note).await?;
         }
-        let forgotten = known.difference(&named).cloned().collect();
-        Ok(Self { place: Some(place), named, forgotten: Mutex::new(forgotten) })
+        let unconfigured = known.difference(&named).cloned().collect();
+        Ok(Self { place: Some(place), named, unconfigured: Mutex::new(unconfigured) })
     }
 
     /// Returns the bucket if it is shared.
     ///
     /// # Errors
     /// `SharedElsewhere` when it was, and the configuration does not name it any more.
-    pub(crate) fn of(&self, bucket: &BucketName) -> Result<Option<SharedBucket>> {
+    pub(crate) fn get(&self, bucket: &BucketName) -> Result<Option<SharedBucket>> {
         if self.lock().contains(bucket) {
             return Err(ArchiveError::SharedElsewhere { bucket: bucket.to_string() });
         }
@@ -91,16 +91,16 @@ impl SharedBuckets {
     /// Rejects an operation that shared buckets do not support.
     ///
     /// # Errors
-    /// `NotShared`, or as [`Self::of`].
+    /// `NotShared`, or as [`Self::get`].
     pub(crate) fn refuse(&self, bucket: &BucketName, what: &'static str) -> Result<()> {
-        match self.of(bucket)? {
+        match self.get(bucket)? {
             None => Ok(()),
             Some(_) => Err(ArchiveError::NotShared { bucket: bucket.to_string(), what }),
         }
     }
 
     /// Whether a bucket was shared and is no longer configured: it can only be removed here.
-    pub(crate) fn is_forgotten(&self, bucket: &BucketName) -> bool {
+    pub(crate) fn is_unconfigured(&self, bucket: &BucketName) -> bool {
         self.lock().contains(bucket)
     }
 
@@ -110,7 +110,7 @@ impl SharedBuckets {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<BucketName>> {
-        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unconfigured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,7 +129,7 @@ fn refuse_local_objects(data: &Path, view: &dyn ReadView, bucket: &BucketName) -
     }
     let reason = format!(
         "bucket \"{bucket}\" cannot be shared: it has objects of this archive alone; share another \
-         one, and copy them there"
+         bucket and copy them there"
     );
     Err(unusable(data, reason))
 }
@@ -168,9 +168,9 @@ impl SharedBucket {
         }
         let found = self.find_name(&name).await?.ok_or_else(|| ArchiveError::TierUnavailable {
             tier: self.place.name.clone(),
-            what: format!("shared bucket \"{}\" was begun, and is not there", self.name),
+            what: format!("shared bucket \"{}\" is missing from the store", self.name),
         })?;
-        let opened = Note::of(&self.place.key, &found, (self.name.as_str(), ""));
+        let opened = Note::open_found(&self.place.key, &found, (self.name.as_str(), ""));
         opened.map_err(|error| {
             if matches!(error, ArchiveError::Corrupt { .. }) {
                 return ArchiveError::WrongSharedKey { bucket: self.name.to_string() };
@@ -196,7 +196,7 @@ impl SharedBucket {
     /// # Errors
     /// `NoSuchKey`.
     pub(crate) async fn head(&self, key: &ObjectKey) -> Result<crate::ObjectInfo> {
-        self.find(key).await?.map(|found| found.info).ok_or_else(|| self.no_such(key))
+        self.find(key).await?.map(|found| found.info).ok_or_else(|| self.no_such_key_error(key))
     }
 
     /// Returns an object with its parts after number `after`, at most `limit`.
@@ -209,7 +209,7 @@ impl SharedBucket {
         after: u32,
         limit: usize,
     ) -> Result<ObjectParts> {
-        let found = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
+        let found = self.find(key).await?.ok_or_else(|| self.no_such_key_error(key))?;
         let (parts, is_more) = found.parts(after, limit)?;
         Ok(ObjectParts { info: found.info, parts, is_more })
     }
@@ -221,7 +221,7 @@ impl SharedBucket {
     }
 
     pub(super) fn describe(&self, found: &SharedObjectMeta, key: &str) -> Result<SharedObject> {
-        SharedObject::of(&self.place.key, found, (self.name.as_str(), key))
+        SharedObject::open(&self.place.key, found, (self.name.as_str(), key))
     }
 
     /// Returns the name of an object in the store.
@@ -244,7 +244,7 @@ impl SharedBucket {
         &self.place.key
     }
 
-    pub(super) fn no_such(&self, key: &ObjectKey) -> ArchiveError {
+    pub(super) fn no_such_key_error(&self, key: &ObjectKey) -> ArchiveError {
         ArchiveError::NoSuchKey { bucket: self.name.to_string(), key: key.to_string() }
     }
 

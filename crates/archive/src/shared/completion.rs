@@ -29,7 +29,7 @@ pub(crate) async fn complete(
     // A separate task, so that a client that disconnects does not interrupt it.
     tokio::spawn(async move { join(&state, &bucket, completion).await })
         .await
-        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit panicked: {e}") })?
 }
 
 async fn join(
@@ -74,10 +74,10 @@ async fn put(
         claim: BodyClaim { bytes: Some(bytes), ..BodyClaim::default() },
     };
     let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    let runs = PartRuns::of(parts.iter().map(|part| part.body.bytes));
+    let runs = PartRuns::from_lengths(parts.iter().map(|part| part.body.bytes));
     let (upload, etag) = (name.upload, multipart_etag(&parts));
-    let of = MultipartMeta { upload, etag, checksum, count, runs };
-    let mut writer = bucket.begin_put(&name.key, options, Some(of), now).await?;
+    let multipart = MultipartMeta { upload, etag, checksum, count, runs };
+    let mut writer = bucket.begin_put(&name.key, options, Some(multipart), now).await?;
     while let Some(bytes) = reader.next().await {
         state.check_stopping()?;
         writer.write(bytes?).await?;

@@ -54,7 +54,7 @@ impl SharedBucket {
         {
             let key = names::key(&self.name, &found.name).ok_or_else(|| ArchiveError::Corrupt {
                 what: format!(
-                    "shared bucket \"{}\" has a name of another: {}",
+                    "shared bucket \"{}\" lists a name outside it: {}",
                     self.name, found.name
                 ),
             })?;

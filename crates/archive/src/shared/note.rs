@@ -79,8 +79,8 @@ impl Note {
         }
         if plain.len() > SHARED_NOTE_BYTES_MAX {
             let what = format!(
-                "key, metadata and headers of the object take {} bytes; in a shared bucket \
-                 {SHARED_NOTE_BYTES_MAX} are the most",
+                "key, metadata and headers of the object take {} bytes; a shared bucket \
+                 allows at most {SHARED_NOTE_BYTES_MAX}",
                 plain.len()
             );
             return Err(ArchiveError::InvalidArgument { what });
@@ -97,15 +97,15 @@ impl Note {
         let object = ObjectId::from_bytes(*object);
         let plain = open_entry(&key_of(shared, object), object, sealed)?;
         let (note, rest): (Self, _) = postcard::take_from_bytes(&plain).ok()?;
-        let is_of = |runs: &PartRuns| {
+        let matches_note = |runs: &PartRuns| {
             note.part_count.is_some_and(|count| runs.add_up_to(count, note.bytes))
         };
-        let runs = postcard::from_bytes(rest).ok().filter(is_of);
+        let runs = postcard::from_bytes(rest).ok().filter(matches_note);
         Some((object, Self { runs, ..note }))
     }
 
     /// Opens the note of `found`, and checks that it belongs to the object of that name.
-    pub(super) fn of(
+    pub(super) fn open_found(
         shared: &SecretKey,
         found: &SharedObjectMeta,
         (bucket, key): (&str, &str),
@@ -118,9 +118,9 @@ impl Note {
             return Err(ArchiveError::Newer { what: what("its note") });
         }
         let (object, note) = Self::open(shared, text)
-            .ok_or_else(|| corrupt("its note is not what an archive with this key wrote"))?;
+            .ok_or_else(|| corrupt("its note was not written with this key"))?;
         if note.bucket != bucket || note.key != key {
-            return Err(corrupt("what is there is another object"));
+            return Err(corrupt("the stored object has another name"));
         }
         Ok((object, note))
     }
@@ -151,12 +151,12 @@ impl SharedObject {
     }
 
     /// Describes the object found under the name of `key`.
-    pub(super) fn of(
+    pub(super) fn open(
         shared: &SecretKey,
         found: &SharedObjectMeta,
         (bucket, key): (&str, &str),
     ) -> Result<Self> {
-        let (object_id, note) = Note::of(shared, found, (bucket, key))?;
+        let (object_id, note) = Note::open_found(shared, found, (bucket, key))?;
         if found.bytes != cipher_bytes(note.bytes) {
             return Err(ArchiveError::Corrupt {
                 what: format!(

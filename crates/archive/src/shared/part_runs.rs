@@ -11,7 +11,7 @@ pub(super) struct PartRuns(Vec<(u32, u64)>);
 
 impl PartRuns {
     /// Encodes these lengths; `None` when there are too many runs.
-    pub(super) fn of(lengths: impl Iterator<Item = u64>) -> Option<Self> {
+    pub(super) fn from_lengths(lengths: impl Iterator<Item = u64>) -> Option<Self> {
         let mut runs: Vec<(u32, u64)> = Vec::new();
         for bytes in lengths {
             if let Some((count, length)) = runs.last_mut()
@@ -49,9 +49,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_one_length_are_one_run() {
+    fn equal_part_lengths_form_one_run() {
         let lengths = std::iter::repeat_n(8 << 20, 9_999).chain([77]);
-        let runs = PartRuns::of(lengths.clone()).unwrap();
+        let runs = PartRuns::from_lengths(lengths.clone()).unwrap();
         assert!(postcard::to_stdvec(&runs).unwrap().len() < 16);
         assert!(runs.lengths().eq(lengths));
         assert!(runs.add_up_to(10_000, (8 << 20) * 9_999 + 77));
@@ -59,10 +59,10 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_always_change_are_not_kept() {
+    fn irregular_part_lengths_are_not_stored() {
         let most = SHARED_PART_RUNS_MAX as u64;
-        assert!(PartRuns::of(0..most).is_some());
-        assert_eq!(PartRuns::of(0..=most), None);
+        assert!(PartRuns::from_lengths(0..most).is_some());
+        assert_eq!(PartRuns::from_lengths(0..=most), None);
         let forged = PartRuns(vec![(u32::MAX, u64::MAX), (1, 1)]);
         assert!(!forged.add_up_to(0, 0));
     }

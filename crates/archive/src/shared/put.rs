@@ -91,8 +91,8 @@ fn check_class(bucket: &SharedBucket, class: StorageClass) -> Result<()> {
         | StorageClass::OnezoneIa
         | StorageClass::IntelligentTiering => Err(ArchiveError::NotShared {
             bucket: bucket.name.to_string(),
-            what: "its objects are of class STANDARD or GLACIER_IR; what is to lie on glass goes \
-                   to a bucket of one archive, by a copy if it is here",
+            what: "its objects must be of class STANDARD or GLACIER_IR; to archive an object on \
+                   glass, copy it to a bucket of one archive",
         }),
     }
 }
@@ -112,7 +112,7 @@ async fn condition(
             Err(ArchiveError::PreconditionFailed { condition: "If-None-Match" })
         }
         (None, _) => Ok(SharedCondition::Absent),
-        (Some(_), None) => Err(bucket.no_such(key)),
+        (Some(_), None) => Err(bucket.no_such_key_error(key)),
         (Some(etag), Some(found)) if etag == "*" || *etag == found.info.etag => {
             Ok(SharedCondition::Version(found.version))
         }
@@ -151,7 +151,7 @@ impl SharedBucket {
         check_meta(&options.meta)?;
         check_class(self, options.class)?;
         let name = self.object(key)?;
-        let what = || format!("the length of \"{key}\" has to be said before it comes");
+        let what = || format!("the length of \"{key}\" must be declared before the body");
         let bytes = options.claim.bytes;
         let bytes = bytes.ok_or_else(|| ArchiveError::InvalidArgument { what: what() })?;
         if parts.is_none() && bytes > BODY_BYTES_MAX {
@@ -169,12 +169,12 @@ impl SharedBucket {
             frame: 0,
         };
         let (body, mut coming) = mpsc::channel::<Bytes>(SHARED_AHEAD);
-        let (note, noted) = oneshot::channel();
+        let (note, received_note) = oneshot::channel();
         let put = SharedPut {
             name,
             bytes: cipher_bytes(bytes),
             body: stream::poll_fn(move |context| coming.poll_recv(context)).boxed(),
-            note: noted.map(Result::ok).boxed(),
+            note: received_note.map(Result::ok).boxed(),
             condition,
         };
         let store = Arc::clone(self.store());
@@ -219,7 +219,7 @@ impl SharedWriter {
     }
 
     async fn submit_buffer(&mut self, is_end: bool) -> Result<()> {
-        let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
+        let lost = || ArchiveError::Internal { what: "the worker of a body is missing".to_owned() };
         let mut encryptor = self.encryptor.take().ok_or_else(lost)?;
         let plain = std::mem::take(&mut self.buffer);
         let (encryptor, sealed, mut buffer) = if plain.len() <= INLINE_BYTES_MAX {
@@ -231,7 +231,7 @@ impl SharedWriter {
                 (encryptor, sealed, plain)
             });
             task.await.map_err(|error| ArchiveError::Internal {
-                what: format!("a body's worker died: {error}"),
+                what: format!("the worker of a body panicked: {error}"),
             })?
         };
         buffer.clear();
@@ -246,7 +246,7 @@ impl SharedWriter {
 
     async fn ended(&mut self) -> Result<()> {
         let ended = (&mut self.put).await.map_err(|error| ArchiveError::Internal {
-            what: format!("a put to a shared bucket died: {error}"),
+            what: format!("a put to a shared bucket panicked: {error}"),
         })?;
         ended.map_err(|error| {
             if error == SharedError::Refused && self.options.condition.absent {
@@ -263,7 +263,7 @@ impl SharedWriter {
             return Err(ArchiveError::IncompleteBody { declared, received });
         }
         self.submit_buffer(true).await?;
-        let lost = || ArchiveError::Internal { what: "a body lost its worker".to_owned() };
+        let lost = || ArchiveError::Internal { what: "the worker of a body is missing".to_owned() };
         let digests = self.encryptor.take().ok_or_else(lost)?.digest.finish();
         let PutOptions { class, meta, claim, .. } = self.options.clone();
         check_claims(&claim, trailer, &digests)?;
@@ -287,9 +287,9 @@ impl SharedWriter {
             runs,
         };
         let note = note.seal(self.bucket.key(), self.object)?;
-        if let Some(noted) = self.note.take() {
+        if let Some(sender) = self.note.take() {
             // If the put ended without taking the note, its result has the reason.
-            let _ = noted.send(note);
+            let _ = sender.send(note);
         }
         self.body = None;
         self.ended().await?;

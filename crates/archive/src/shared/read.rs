@@ -98,7 +98,7 @@ impl SharedBucket {
         wanted: impl Fn(&SharedObject) -> Result<((u64, u64), Option<ObjectPart>)>,
     ) -> Result<SharedReader> {
         for _ in 0..SHARED_TRIES_MAX {
-            let current = self.find(key).await?.ok_or_else(|| self.no_such(key))?;
+            let current = self.find(key).await?.ok_or_else(|| self.no_such_key_error(key))?;
             let ((first, bytes), part) = wanted(&current)?;
             let last = (first + bytes).saturating_sub(1);
             let (found, source) = self.fetch(key, sealed_range(first, Some(last))).await?;
@@ -117,7 +117,7 @@ impl SharedBucket {
     ) -> Result<(SharedObjectMeta, SharedBytes)> {
         let found = self.store().get(&self.object(key)?, range).await;
         let found = found.map_err(|error| self.to_archive_error(key.as_str(), error))?;
-        found.ok_or_else(|| self.no_such(key))
+        found.ok_or_else(|| self.no_such_key_error(key))
     }
 
     fn reader(
@@ -162,7 +162,8 @@ impl SharedReader {
         let skip = plain - self.frame * FRAME;
         let count = (skip + self.left).div_ceil(FRAME).min((CHUNK_BYTES / FRAME_BYTES) as u64);
         let sealed = self.gather(count).await?;
-        let lost = || ArchiveError::Internal { what: "a reader lost its cipher".to_owned() };
+        let lost =
+            || ArchiveError::Internal { what: "the cipher of a reader is missing".to_owned() };
         let cipher = self.cipher.take().ok_or_else(lost)?;
         let (frame, frames) = (self.frame, self.frames);
         let (cipher, opened) = if sealed.len() <= INLINE_BYTES_MAX {
@@ -174,7 +175,7 @@ impl SharedReader {
                 (cipher, opened)
             });
             task.await.map_err(|error| ArchiveError::Internal {
-                what: format!("a reader died: {error}"),
+                what: format!("a reader panicked: {error}"),
             })?
         };
         self.cipher = Some(cipher);

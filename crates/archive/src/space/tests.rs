@@ -18,7 +18,7 @@ fn space(dir: &tempfile::TempDir, free_min: u64, reserve: u64) -> Arc<Space> {
 }
 
 #[test]
-fn what_was_admitted_counts_until_it_is_written_or_dropped() {
+fn admitted_bytes_count_until_written_or_dropped() {
     let dir = crate::testing::dir();
     let space = space(&dir, 0, 0);
     let free = space.free().unwrap();
@@ -39,7 +39,7 @@ fn what_was_admitted_counts_until_it_is_written_or_dropped() {
 }
 
 #[test]
-fn the_floor_is_for_nobody() {
+fn minimum_free_space_is_never_admitted() {
     let dir = crate::testing::dir();
     let free = space(&dir, 0, 0).free().unwrap();
     assert!(space(&dir, free / 2, 0).admit(free / 4 * 3).is_err());
@@ -48,18 +48,18 @@ fn the_floor_is_for_nobody() {
 }
 
 #[test]
-fn the_reserve_is_real_and_comes_back() {
+fn reserve_is_allocated_and_recreated() {
     let dir = crate::testing::dir();
     let bytes = 3 << 20;
-    let kept = space(&dir, 0, bytes);
+    let disk_space = space(&dir, 0, bytes);
     let path = dir.path().join("reserve");
-    kept.keep_reserve().unwrap();
-    assert!(allocated(&path) >= bytes, "blocks, not a length");
-    assert_eq!(kept.reserve(), (bytes, bytes));
+    disk_space.keep_reserve().unwrap();
+    assert!(allocated(&path) >= bytes, "blocks are allocated");
+    assert_eq!(disk_space.reserve(), (bytes, bytes));
     // A later start finds the reserve.
     let found = space(&dir, 0, bytes);
     assert_eq!(found.reserve(), (bytes, bytes));
-    assert!(found.make_room(true), "there is room once it is given up");
+    assert!(found.make_room(true), "there is space once the reserve is deleted");
     assert!(!path.exists() && !found.give_up_reserve());
     assert_eq!(found.reserve(), (0, bytes));
     found.keep_reserve().unwrap();
@@ -73,20 +73,20 @@ fn the_reserve_is_real_and_comes_back() {
 }
 
 #[test]
-fn a_disk_that_failed_is_tried_until_it_works() {
+fn failed_disk_is_probed_until_it_works() {
     let dir = crate::testing::dir();
     let space = space(&dir, 0, 0);
     let (here, away) = (dir.path().join("here"), dir.path().join("away"));
     let space = Space { data: here.clone(), ..Arc::into_inner(space).unwrap() };
     space.check_disk().unwrap();
-    space.record_failure(&ArchiveError::Busy { what: "no fault of the disk".to_owned() });
+    space.record_failure(&ArchiveError::Busy { what: "not a disk failure".to_owned() });
     space.check_disk().unwrap();
     space.record_failure(&ArchiveError::Internal { what: "it failed".to_owned() });
     let error = space.check_disk().unwrap_err();
     assert!(error.to_string().contains("probe"), "{error}");
     std::fs::create_dir(&here).unwrap();
     space.check_disk().unwrap();
-    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "nothing is left of it");
+    assert_eq!(std::fs::read_dir(&here).unwrap().count(), 0, "the probe file is removed");
     std::fs::rename(&here, &away).unwrap();
     space.check_disk().unwrap();
 }

@@ -21,7 +21,7 @@ fn has_key(state: &Arc<ArchiveState>, body: &BodyRow) -> bool {
 }
 
 #[test]
-fn keys_of_cut_short_uploads_go_and_no_other() {
+fn startup_destroys_only_keys_of_interrupted_uploads() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let (older, named) = (body(&state), body(&state));
@@ -53,7 +53,7 @@ fn keys_of_cut_short_uploads_go_and_no_other() {
 }
 
 #[test]
-fn a_catalog_from_a_backup_sweeps_no_keys() {
+fn catalog_from_backup_destroys_no_keys() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let run = state.run;
@@ -80,14 +80,14 @@ fn a_catalog_from_a_backup_sweeps_no_keys() {
 }
 
 #[test]
-fn a_platter_that_the_catalog_does_not_know_stops_the_sweep() {
+fn unknown_platter_stops_the_orphan_key_sweep() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let orphan = body(&state);
     drop(state);
     let state = testing::state(&dir);
-    let stranger = PlatterId::from_random([7; 16]);
-    let path = dir.path().join(format!("platters/{stranger}.glass"));
+    let unknown_platter = PlatterId::from_random([7; 16]);
+    let path = dir.path().join(format!("platters/{unknown_platter}.glass"));
     std::fs::write(&path, b"a platter").unwrap();
     assert_eq!(sweep_orphan_keys(&state).unwrap(), 0);
     assert!(has_key(&state, &orphan));
@@ -109,7 +109,7 @@ fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[test]
-fn a_shredding_that_was_cut_short_is_finished() {
+fn interrupted_shred_is_finished_at_startup() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let (doomed, kept) = (body(&state), body(&state));
@@ -129,7 +129,7 @@ fn a_shredding_that_was_cut_short_is_finished() {
 }
 
 #[test]
-fn a_destruction_that_failed_is_done_without_a_restart() {
+fn failed_shred_is_retried_without_a_restart() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let doomed = body(&state);

@@ -9,7 +9,7 @@ fn unsyncable() -> SyncTarget {
 }
 
 #[test]
-fn a_failed_sync_is_final_for_its_file_and_no_other() {
+fn failed_sync_is_final_for_its_file_only() {
     let dir = crate::testing::dir();
     let path = dir.path().join("good");
     let good = SyncTarget::new(2, File::create(&path).unwrap(), path);
@@ -27,7 +27,7 @@ fn a_failed_sync_is_final_for_its_file_and_no_other() {
 }
 
 #[test]
-fn a_sync_that_nobody_waits_for_is_as_final() {
+fn failed_asynchronous_sync_is_final_too() {
     let bad = unsyncable();
     let sync = GroupSync::start("test").unwrap();
     bad.write_at(b"before", 0).unwrap();
@@ -39,7 +39,7 @@ fn a_sync_that_nobody_waits_for_is_as_final() {
 }
 
 #[test]
-fn a_full_disk_does_not_fail_a_file_and_another_error_does() {
+fn full_disk_does_not_fail_a_file_but_other_errors_do() {
     let full = PathBuf::from("/dev/full");
     let full = SyncTarget::new(1, File::options().write(true).open(&full).unwrap(), full);
     assert!(matches!(full.write_at(b"x", 0), Err(ArchiveError::Full { .. })));

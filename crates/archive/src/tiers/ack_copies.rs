@@ -60,7 +60,7 @@ impl AcknowledgedCopies {
         if let Err(error) = &uploaded {
             tracing::warn!(
                 tier = %tier.name(), error = error_chain(error),
-                "a put is refused: it cannot be brought to where puts are acknowledged"
+                "a put is refused: it cannot be copied to the tier that acknowledges puts"
             );
         }
         uploaded.map(Some)
@@ -123,9 +123,9 @@ impl AcknowledgedCopies {
             // site.
             tokio::try_join!(shared.confirm(), puts).map(drop)
         });
-        uploaded
-            .await
-            .map_err(|error| ArchiveError::Internal { what: format!("a put died: {error}") })??;
+        uploaded.await.map_err(|error| ArchiveError::Internal {
+            what: format!("a put panicked: {error}"),
+        })??;
         state.fail.pass("put-brought");
         let bodies = bodies.iter().map(|(body, _)| body.body_id).collect();
         Ok(Self { tier: Arc::clone(tier), bodies, _pins: Arc::new(pins) })

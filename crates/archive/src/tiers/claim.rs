@@ -40,7 +40,7 @@ pub(super) async fn take(
             // Left by an interrupted attempt that had not verified the store's preconditions yet.
         }
         Err(Error::NotFound { .. }) if is_first => {}
-        Err(Error::NotFound { .. }) => return Err(not_there()),
+        Err(Error::NotFound { .. }) => return Err(missing_claim_message()),
         Err(error) => return Err(error_text(&error)),
     }
     let bytes = serde_json::to_vec_pretty(&own_claim).map_err(|error| error.to_string())?;
@@ -54,8 +54,8 @@ pub(super) async fn take(
     compare(&own_claim, &found.bytes().await.map_err(|error| error_text(&error))?)?;
     match store.put_opts(&path, PutPayload::from(bytes), create()).await {
         Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
-        Ok(_) => Err("the store does not obey `If-None-Match: *`: it wrote over a file that was \
-                      there, and so would not keep two archives apart"
+        Ok(_) => Err("the store ignores `If-None-Match: *`: it overwrote an existing file, so it \
+                      cannot keep two archives apart"
             .to_owned()),
         Err(error) => Err(error_text(&error)),
     }
@@ -71,23 +71,23 @@ pub(super) async fn confirm(
     let own_claim = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
     let found = match store.get(&root.clone().join(FILE)).await {
         Ok(found) => found,
-        Err(Error::NotFound { .. }) => return Err(not_there()),
+        Err(Error::NotFound { .. }) => return Err(missing_claim_message()),
         Err(error) => return Err(error_text(&error)),
     };
     compare(&own_claim, &found.bytes().await.map_err(|error| error_text(&error))?)
 }
 
 /// Returns the error when the file of a claimed tier is missing.
-pub(super) fn not_there() -> String {
+pub(super) fn missing_claim_message() -> String {
     format!(
-        "{FILE} is not there, and was: bring the tier back as it was (is its disk mounted?), or \
-         give a new one another name"
+        "{FILE} is not there any more: bring the tier back as it was (is its disk mounted?), \
+         or configure a new tier under another name"
     )
 }
 
 fn compare(own_claim: &Claim, bytes: &[u8]) -> Result<(), String> {
     let found: Claim = serde_json::from_slice(bytes)
-        .map_err(|error| format!("{FILE} is damaged, and says whose tier it is: {error}"))?;
+        .map_err(|error| format!("{FILE}, which names the owner, is damaged: {error}"))?;
     if found == *own_claim {
         return Ok(());
     }

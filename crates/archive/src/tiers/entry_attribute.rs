@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_returns_from_an_attribute_and_no_other_text_is_one() {
+    fn entry_attribute_round_trips_and_rejects_damage() {
         let (archive, body) = (ArchiveId::from_bytes([1; 16]), ObjectId::from_bytes([2; 16]));
         let file = EntryFile { archive, body, bytes: 7, digest: 9, sealed: vec![3; 40] };
         assert_eq!(entry(&text(&file)), Some(file.clone()));

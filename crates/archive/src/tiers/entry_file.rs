@@ -52,7 +52,7 @@ impl EntryFile {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let mut rest = bytes;
         if &take::<8>(&mut rest)? != MAGIC {
-            return Err("it does not begin like an entry".to_owned());
+            return Err("it does not begin with the magic number of an entry".to_owned());
         }
         let [version] = take(&mut rest)?;
         if version != VERSION {
@@ -64,11 +64,11 @@ impl EntryFile {
         let digest = u64::from_le_bytes(take(&mut rest)?);
         let sealed_bytes = u32::from_le_bytes(take(&mut rest)?) as usize;
         if rest.len() != sealed_bytes.saturating_add(CRC_BYTES) {
-            return Err(format!("it has {} bytes, and says otherwise", bytes.len()));
+            return Err(format!("its length of {} bytes does not match its header", bytes.len()));
         }
         let (sealed, mut crc) = rest.split_at(sealed_bytes);
         if u64::from_le_bytes(take(&mut crc)?) != crc_of(&bytes[..bytes.len() - CRC_BYTES]) {
-            return Err("its checksum is another".to_owned());
+            return Err("its checksum does not match".to_owned());
         }
         Ok(Self { archive, body, bytes: length, digest, sealed: sealed.to_vec() })
     }
@@ -81,7 +81,7 @@ fn crc_of(bytes: &[u8]) -> u64 {
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], String> {
-    let (found, left) = rest.split_first_chunk().ok_or("it is cut short")?;
+    let (found, left) = rest.split_first_chunk().ok_or("it is truncated")?;
     *rest = left;
     Ok(*found)
 }
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_these_bytes() {
+    fn entry_file_matches_golden_bytes() {
         let bytes = file().encode();
         let lines: Vec<String> = bytes.chunks(16).map(hex::encode).collect();
         expect_test::expect![[r#"
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_returns_and_no_other_bytes_pass() {
+    fn entry_file_round_trips_and_rejects_damage() {
         let bytes = file().encode();
         assert_eq!(EntryFile::decode(&bytes).unwrap(), file());
         for cut in 0..bytes.len() {

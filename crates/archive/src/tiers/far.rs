@@ -28,13 +28,13 @@ pub(crate) fn far_libraries(
 ) -> Result<Vec<Arc<dyn FarLibrary>>> {
     let refuse = |what: String| ArchiveError::InvalidArgument { what };
     if config.far_libraries.is_empty() && config.glass.far_redundancy > 0 {
-        let what = "platters are to go to far libraries, and there are none";
+        let what = "glass.far_redundancy needs far libraries, but none is configured";
         return Err(refuse(what.to_owned()));
     }
     let mut libraries: Vec<Arc<dyn FarLibrary>> = Vec::new();
     for name in &config.far_libraries {
         if !config.tiers.contains_key(name) {
-            let what = format!("far library \"{name}\" is none of the tiers of objects");
+            let what = format!("far library \"{name}\" is not a tier of objects");
             return Err(refuse(what));
         }
         if libraries.iter().any(|library| library.name() == name.as_str()) {
@@ -139,7 +139,7 @@ impl FarLibrary for FarTier {
             let found = store.get_range(&path(root, platter), range).await;
             let found = found.map_err(|error| self.tier.unavailable(error))?;
             if found.len() != buffer.len() {
-                return Err(self.tier.unavailable(format!("platter {platter} is cut short")));
+                return Err(self.tier.unavailable(format!("platter {platter} is truncated")));
             }
             buffer.copy_from_slice(&found);
             Ok(())

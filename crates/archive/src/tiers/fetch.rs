@@ -33,7 +33,8 @@ impl ObjectTier {
             tier.copy(&body, &writer, due).await
         });
         self.runtime().spawn(async move {
-            let panicked = |error| ArchiveError::Internal { what: format!("a copy died: {error}") };
+            let panicked =
+                |error| ArchiveError::Internal { what: format!("a copy panicked: {error}") };
             then(copy.await.map_err(panicked).flatten());
         });
     }
@@ -49,7 +50,7 @@ impl ObjectTier {
             options.extensions.insert(Deadline(due));
             let mut take = |chunk: &[u8]| {
                 if done + chunk.len() as u64 > bytes {
-                    return Err(self.other(&path, "is longer than what was brought there"));
+                    return Err(self.other(&path, "is longer than the body that was written"));
                 }
                 tokio::task::block_in_place(|| writer.write_at(done, chunk))?;
                 crc.update(chunk);
@@ -76,7 +77,7 @@ impl ObjectTier {
                 }
             }
             if done < bytes {
-                return Err(self.other(&path, "is cut short"));
+                return Err(self.other(&path, "is truncated"));
             }
         }
         let crc = crc.finalize();

@@ -66,24 +66,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_wait_for_calm_and_not_for_ever() {
+    fn bodies_wait_for_low_load_up_to_a_limit() {
         let is_calm = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&is_calm);
+        let polled = Arc::clone(&is_calm);
         let move_policy = MovePolicy::Deferred {
             calm_age: Duration::from_secs(10),
             age: Duration::from_secs(100),
             bytes: ByteCount::new(1000),
-            calm: Calm::new(move || asked.load(Ordering::SeqCst)),
+            calm: Calm::new(move || polled.load(Ordering::SeqCst)),
         };
         let is_due = |seconds: u64, bytes: u64| {
             let now = UnixTime::from_millis(5000 + seconds * 1000);
             move_policy.is_due(now, UnixTime::from_millis(5000), ByteCount::new(bytes))
         };
-        assert!(!is_due(99, 999), "it is not calm");
-        assert!(is_due(100, 1), "it waited for as long as anything may");
+        assert!(!is_due(99, 999), "the tier is busy");
+        assert!(is_due(100, 1), "the maximum wait is over");
         assert!(is_due(0, 1000), "staging fills up");
         is_calm.store(true, Ordering::SeqCst);
-        assert!(!is_due(9, 999), "others may come to go along");
+        assert!(!is_due(9, 999), "more bodies may arrive to be moved together");
         assert!(is_due(10, 1));
         // A clock that was set back only restarts the wait.
         assert!(!move_policy.is_due(

@@ -41,7 +41,7 @@ pub(crate) struct Mover {
 }
 
 /// A body that waits to be moved.
-struct Waiting {
+struct WaitingBody {
     sequence: u64,
     outgoing_body: Result<Option<OutgoingBody>>,
 }
@@ -103,7 +103,7 @@ impl Mover {
         if found.is_empty() {
             return Ok(false);
         }
-        on_begin("moving bodies there");
+        on_begin("moving bodies");
         let mut waiting = Vec::with_capacity(found.len());
         for (key, queue) in found {
             let sequence = rows::parse_move_key(&key)?;
@@ -111,7 +111,7 @@ impl Mover {
                 Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
                 outgoing_body => outgoing_body,
             };
-            waiting.push(Waiting { sequence, outgoing_body });
+            waiting.push(WaitingBody { sequence, outgoing_body });
         }
         tier.wait(tier.confirm())?;
         let puts = futures::stream::iter(waiting).map(|body| async move {
@@ -155,7 +155,7 @@ impl Mover {
             let is_there = match put {
                 Ok(is_there) => is_there,
                 Err(ArchiveError::Corrupt { what }) => {
-                    tracing::error!(what, "a body is set aside, and stays staged");
+                    tracing::error!(what, "a body is quarantined and stays staged");
                     let aside = move |tx: &mut Transaction<'_>| quarantine(tx, &name, sequence);
                     self.state.committer.commit_blocking(aside)?;
                     continue;
@@ -192,7 +192,7 @@ impl Mover {
         if found.is_empty() {
             return Ok(false);
         }
-        on_begin("removing what nothing names any more");
+        on_begin("removing unreferenced bodies");
         tier.wait(tier.confirm())?;
         let mut done = Vec::new();
         for (key, _) in found {

@@ -300,10 +300,10 @@ impl ObjectTier {
     pub(super) async fn lost(&self, path: &Path, bytes: u64, error: Error) -> ArchiveError {
         let Ok((store, _)) = self.store().await else { return self.unavailable(error) };
         match store.head(path).await {
-            Ok(found) if found.size < bytes => self.other(path, "is cut short"),
+            Ok(found) if found.size < bytes => self.other(path, "is truncated"),
             // The empty mount point of an unmounted disk does not mean a loss.
             Err(Error::NotFound { .. }) => match self.confirm().await {
-                Ok(()) => self.other(path, "is not there, and was confirmed"),
+                Ok(()) => self.other(path, "is missing, although it was confirmed"),
                 Err(error) => error,
             },
             Ok(_) | Err(_) => self.unavailable(error),
@@ -320,7 +320,7 @@ impl ObjectTier {
         matches!(self.address, Address::Directory(_))
     }
 
-    /// Verifies that this archive owns the tier. The store is asked until it has confirmed that
+    /// Verifies that this archive owns the tier. The store is queried until it has confirmed that
     /// once.
     pub(super) async fn claim(&self) -> Result<()> {
         let take = || async {
@@ -374,10 +374,7 @@ impl ObjectTier {
             self.uploaded().remove(&body);
             match read {
                 Err(ArchiveError::Corrupt { what }) => {
-                    tracing::warn!(
-                        what,
-                        "a body is put once more: it was not read back as it was put"
-                    );
+                    tracing::warn!(what, "uploading a body again: it did not read back as written");
                 }
                 read => return read,
             }
@@ -423,7 +420,7 @@ impl ObjectTier {
     async fn check(&self, file: &EntryFile, entry: &Bytes) -> Result<()> {
         let differs = |what: &str| {
             let body = file.body;
-            self.unavailable(format!("it gives {what} of body {body} back as it did not get it"))
+            self.unavailable(format!("{what} of body {body} does not read back as written"))
         };
         let (store, root) = self.store().await?;
         let found = store.get_opts(&entry_path(root, file.body), read_back()).await;
@@ -458,8 +455,8 @@ impl ObjectTier {
         let path = body_path(root, body);
         match crc_of(store, &path).await {
             Ok(read) if read == (bytes, digest) => Ok(()),
-            Ok((read, _)) if read < bytes => Err(self.other(&path, "is cut short")),
-            Ok(_) => Err(self.other(&path, "is not what was brought there")),
+            Ok((read, _)) if read < bytes => Err(self.other(&path, "is truncated")),
+            Ok(_) => Err(self.other(&path, "differs from what was written")),
             Err(error) => Err(self.lost(&path, bytes, error).await),
         }
     }
@@ -476,7 +473,7 @@ impl ObjectTier {
         if found.len() as u64 == wanted {
             return Ok(found);
         }
-        Err(self.other(&path, "is cut short"))
+        Err(self.other(&path, "is truncated"))
     }
 
     /// Removes a body and its entry if `is_named` returns that it is still to be removed; `false`

@@ -30,9 +30,9 @@ pub(super) async fn count(state: &ArchiveState, tier: &ObjectTier) -> Result<()>
     if tier.set_older(true) {
         tracing::error!(
             tier = %tier.name(),
-            "tier \"{}\" is an older copy: what was brought to it since is not there. Bring the \
-             newer copy back while nobody serves the archive, or run `fulgurite admin verify`, \
-             which names the objects that are lost; when it finds none the tier is taken as it is",
+            "tier \"{}\" is an older copy: bodies written to it since are missing. Stop the \
+             archive and bring the newer copy back, or run `fulgurite admin verify`, which names \
+             the lost objects; if it finds none, the tier is accepted as it is",
             tier.name()
         );
     }
@@ -50,7 +50,7 @@ pub(super) async fn settle(state: &ArchiveState, tier: &ObjectTier) -> Result<()
     let note = move |tx: &mut Transaction<'_>| rows::record_tier_run(tx, &name, run);
     state.committer.commit(note).await?;
     if tier.set_older(false) {
-        tracing::info!(tier = %tier.name(), "a tier that was an older copy has all its bodies");
+        tracing::info!(tier = %tier.name(), "a tier that was an older copy has all bodies again");
     }
     Ok(())
 }

@@ -80,14 +80,14 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
         return Ok(Address::Bucket(Arc::clone(store), Path::default()));
     }
     let Some((scheme, rest)) = options.url.split_once("://") else {
-        return Err(refuse("an address begins with file://, s3://, az:// or gs://".to_owned()));
+        return Err(refuse("an address must begin with file://, s3://, az:// or gs://".to_owned()));
     };
     if scheme == "file" {
         if let Some(key) = options.options.keys().next() {
             return Err(refuse(format!("a directory has no option \"{key}\"")));
         }
         if !rest.starts_with('/') {
-            return Err(refuse("a directory is named from the root: file:///folder".to_owned()));
+            return Err(refuse("a directory needs an absolute path: file:///folder".to_owned()));
         }
         return Ok(Address::Directory(PathBuf::from(rest)));
     }
@@ -120,7 +120,7 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
             |builder, key: GoogleConfigKey, value| builder.with_config(key, value),
         )
         .and_then(|builder| Ok(Arc::new(builder.with_retry(retry()).build()?) as _)),
-        other => return Err(refuse(format!("\"{other}\" is none of file, s3, az and gs"))),
+        other => return Err(refuse(format!("\"{other}\" is not one of file, s3, az and gs"))),
     };
     let store = store.map_err(|error| refuse(error.to_string()))?;
     let prefix = Path::parse(prefix.trim_end_matches('/')).map_err(|e| refuse(e.to_string()))?;

@@ -80,6 +80,6 @@ async fn read_part(upload_source: &mut dyn UploadSource, at: u64, left: u64) -> 
 /// cause.
 async fn give_up(upload: WriteMultipart) {
     if let Err(error) = upload.abort().await {
-        tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");
+        tracing::warn!(%error, "cannot abort an upload to a tier; the store keeps its parts");
     }
 }

@@ -22,7 +22,7 @@ use crate::status::{DamagedInTier, VerifiedTier};
 use crate::{ArchiveError, Result};
 
 /// A body in a tier, with its object.
-struct Confirmed {
+struct StoredBody {
     tier: TierName,
     bucket: String,
     key: String,
@@ -49,7 +49,7 @@ pub(crate) fn verify_all(
             verify(state, found, report)?;
         }
         before += bytes;
-        part.at(before);
+        part.set_done(before);
         Ok(())
     })?;
     let tiers: Vec<VerifiedTier> = tiers.into_values().collect();
@@ -63,8 +63,8 @@ pub(crate) fn verify_all(
     Ok(tiers)
 }
 
-fn verify(state: &ArchiveState, found: Confirmed, report: &mut VerifiedTier) -> Result<()> {
-    let Confirmed { tier, bucket, key, row_key, body } = found;
+fn verify(state: &ArchiveState, found: StoredBody, report: &mut VerifiedTier) -> Result<()> {
+    let StoredBody { tier, bucket, key, row_key, body } = found;
     let read = state.tiers.get(&tier).and_then(|tier| {
         // The pin keeps a body that is deleted meanwhile until it was read.
         let _pin = tier.pin(body.body_id);
@@ -108,7 +108,7 @@ pub(crate) fn bytes_of_all(state: &ArchiveState) -> Result<Option<u64>> {
 }
 
 /// Calls `each` for every body that was moved to a tier, reading a page of rows at a time.
-fn each_body(state: &ArchiveState, mut each: impl FnMut(Confirmed) -> Result<()>) -> Result<()> {
+fn each_body(state: &ArchiveState, mut each: impl FnMut(StoredBody) -> Result<()>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {
         let view = state.kv.snapshot();
@@ -125,7 +125,7 @@ fn each_body(state: &ArchiveState, mut each: impl FnMut(Confirmed) -> Result<()>
                 let Some(tier) = body.tier.clone().filter(|_| body.log.is_none()) else { continue };
                 let row_key = rows::body_key(object.object_id, index);
                 let (bucket, key) = (bucket.clone(), key.clone());
-                each(Confirmed { tier, bucket, key, row_key, body })?;
+                each(StoredBody { tier, bucket, key, row_key, body })?;
             }
         }
     }

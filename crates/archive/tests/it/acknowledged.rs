@@ -136,11 +136,11 @@ impl Fixture {
 const LARGE: usize = 20 << 20;
 
 #[tokio::test]
-async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
+async fn acknowledged_copy_stays_in_tier_until_body_is_home() {
     let fixture = Fixture::open().await;
     let put = async |name, class| fixture.client.put(name, class, &noise(1, 70_000)).await.unwrap();
     put("glass", StorageClass::Glacier).await;
-    assert_eq!(fixture.at_sites().len(), 1, "before anything else ran");
+    assert_eq!(fixture.at_sites().len(), 1, "before any job ran");
     put("deleted", StorageClass::Glacier).await;
     fixture.put_parts("parts", StorageClass::DeepArchive, [&noise(2, 6 << 20), b"end"]).await;
     assert_eq!(fixture.at_sites().len(), 4);
@@ -166,7 +166,7 @@ async fn what_was_answered_lies_at_the_tier_and_leaves_it_when_it_is_home() {
 }
 
 #[tokio::test]
-async fn what_was_brought_is_read_back_and_not_put_again() {
+async fn acknowledged_copy_is_verified_and_not_uploaded_again() {
     let fixture = Fixture::open().await;
     // Larger than a part, so that reading it back takes a while.
     fixture.client.put("one", StorageClass::Standard, &noise(1, LARGE)).await.unwrap();
@@ -182,7 +182,7 @@ async fn what_was_brought_is_read_back_and_not_put_again() {
 }
 
 #[tokio::test]
-async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
+async fn unavailable_tier_refuses_puts_without_side_effects() {
     let fixture = Fixture::open().await;
     let put = async |name, seed, class| fixture.client.put(name, class, &noise(seed, 70_000)).await;
     put("glass", 1, StorageClass::Glacier).await.unwrap();
@@ -219,7 +219,7 @@ async fn a_tier_that_is_away_refuses_puts_and_nothing_is_half_done() {
 }
 
 #[tokio::test]
-async fn what_was_answered_outlives_the_machine() {
+async fn acknowledged_objects_survive_loss_of_the_machine() {
     let fixture = Fixture::open().await;
     let put = async |name, seed, class| {
         fixture.client.put(name, class, &noise(seed, 70_000)).await.unwrap();
@@ -248,7 +248,7 @@ async fn what_was_answered_outlives_the_machine() {
 }
 
 #[tokio::test]
-async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
+async fn recovery_keeps_copies_of_staged_bodies_only() {
     let fixture = Fixture::open().await;
     let put = async |name, class| fixture.client.put(name, class, &noise(1, 70_000)).await.unwrap();
     put("glass", StorageClass::Glacier).await;
@@ -279,9 +279,9 @@ async fn a_recovery_keeps_copies_of_what_is_staged_and_removes_the_others() {
 #[derive(Debug, Default)]
 struct Gated {
     inside: InMemory,
-    forgets: AtomicUsize,
+    to_lose: AtomicUsize,
     /// Bodies whose put has arrived, including blocked ones.
-    came: AtomicUsize,
+    puts_arrived: AtomicUsize,
     puts: RwLock<()>,
     /// Bodies and entries whose removal has arrived, including blocked ones.
     going: Arc<AtomicUsize>,
@@ -299,12 +299,12 @@ impl ObjectStore for Gated {
     async fn put_opts(&self, at: &Path, body: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let is_body = at.as_ref().contains("bodies/") && !at.as_ref().ends_with(".entry");
         if is_body {
-            self.came.fetch_add(1, Ordering::SeqCst);
+            self.puts_arrived.fetch_add(1, Ordering::SeqCst);
             drop(self.puts.read().await);
         }
-        let forgets = |left: usize| left.checked_sub(1);
+        let to_lose = |left: usize| left.checked_sub(1);
         let order = Ordering::SeqCst;
-        if is_body && self.forgets.fetch_update(order, order, forgets).is_ok() {
+        if is_body && self.to_lose.fetch_update(order, order, to_lose).is_ok() {
             return Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() });
         }
         self.inside.put_opts(at, body, opts).await
@@ -373,20 +373,20 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn what_is_not_read_back_is_put_once_more_before_staging_frees_it() {
+async fn failed_read_back_uploads_again_before_freeing_staging() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(Gated { forgets: AtomicUsize::new(1), ..Gated::default() });
+    let store = Arc::new(Gated { to_lose: AtomicUsize::new(1), ..Gated::default() });
     let client = Client::open(at_gate(dir.path(), &store, StorageClass::Standard)).await;
     client.put("a", StorageClass::Standard, &noise(1, 70_000)).await.unwrap();
     moved(&client).await;
-    assert_eq!(store.forgets.load(Ordering::SeqCst), 0);
+    assert_eq!(store.to_lose.load(Ordering::SeqCst), 0);
     assert_eq!(client.get("a", None).await.unwrap(), noise(1, 70_000));
     client.archive.stop().await.unwrap();
 }
 
 /// Some bodies on the last list of removals are acknowledged before their turn comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_acknowledged_while_others_are_removed_stays() {
+async fn removal_spares_bodies_acknowledged_meanwhile() {
     const PUTS: usize = 8;
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::<Gated>::default();
@@ -395,7 +395,7 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
     client.put("old", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
     let no_puts = store.puts.write().await;
     let no_removals = store.removals.write().await;
-    let before = store.came.load(Ordering::SeqCst);
+    let before = store.puts_arrived.load(Ordering::SeqCst);
     let puts: Vec<_> = (0..PUTS)
         .map(|at| {
             let client = client.clone();
@@ -404,8 +404,8 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
             })
         })
         .collect();
-    let all_came = || store.came.load(Ordering::SeqCst) == before + PUTS;
-    until("all puts are under way", all_came).await;
+    let all_came = || store.puts_arrived.load(Ordering::SeqCst) == before + PUTS;
+    until("all puts are in progress", all_came).await;
     // A blocked removal has the bodies of those puts on its list, as far as they come after it.
     client.archive.delete(&client.bucket, &key("old")).await.unwrap();
     until("a removal waits", || store.going.load(Ordering::SeqCst) > 0).await;
@@ -417,14 +417,14 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
     let bodies = || store.inside.list(Some(&Path::from("bodies"))).count();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while bodies().await > 2 * PUTS {
-        assert!(std::time::Instant::now() < deadline, "the old one is removed");
+        assert!(std::time::Instant::now() < deadline, "the old body is removed");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     // Another run of the job, and another removal after it.
     client.put("last", StorageClass::Glacier, &noise(0, 7000)).await.unwrap();
     client.archive.delete(&client.bucket, &key("last")).await.unwrap();
     while bodies().await > 2 * PUTS {
-        assert!(std::time::Instant::now() < deadline, "the last one is removed");
+        assert!(std::time::Instant::now() < deadline, "the last body is removed");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!(bodies().await, 2 * PUTS, "each put has its body and its entry");
@@ -433,7 +433,7 @@ async fn what_is_acknowledged_while_others_are_removed_stays() {
 
 /// A client that times out completes its upload a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
+async fn concurrent_completions_create_one_object_in_the_tier() {
     let (dir, store) = (tempfile::tempdir().unwrap(), Arc::<Gated>::default());
     let client = Client::open(at_gate(dir.path(), &store, StorageClass::Standard)).await;
     let name = key("parts");
@@ -460,15 +460,15 @@ async fn an_upload_that_is_completed_twice_at_once_is_one_object_at_the_tier() {
         })
     };
     let (first, second) = (complete(), complete());
-    let came = || store.came.load(Ordering::SeqCst);
-    until("one is under way", || came() > 0).await;
+    let puts_arrived = || store.puts_arrived.load(Ordering::SeqCst);
+    until("one put is in progress", || puts_arrived() > 0).await;
     // The second one has enough time to arrive as well, and does not.
-    let both = until("both are under way", || came() > 1);
+    let both = until("both puts are in progress", || puts_arrived() > 1);
     tokio::time::timeout(std::time::Duration::from_millis(500), both).await.unwrap_err();
     drop(no_puts);
     let (first, second) = (first.await.unwrap().unwrap(), second.await.unwrap().unwrap());
     assert_eq!(first.etag, second.etag);
-    assert_eq!(came(), 1, "the part is brought once");
+    assert_eq!(puts_arrived(), 1, "the part is uploaded once");
     moved(&client).await;
     client.archive.stop().await.unwrap();
     drop(client);

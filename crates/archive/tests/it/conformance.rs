@@ -26,7 +26,7 @@ async fn conforms<T: ObjectStore>(new: impl Fn() -> T, compares: bool) {
 }
 
 #[tokio::test]
-async fn a_directory_conforms() {
+async fn directory_store_conforms() {
     let dir = tempfile::tempdir().unwrap();
     // Configured as for a tier: synced, folders included.
     let new = || {
@@ -37,6 +37,6 @@ async fn a_directory_conforms() {
 }
 
 #[tokio::test]
-async fn the_toy_conforms() {
+async fn toy_store_conforms() {
     conforms(Drawer::default, true).await;
 }

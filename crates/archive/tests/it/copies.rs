@@ -64,7 +64,7 @@ async fn has_copy(client: &Client, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_get_that_meets_damage_drops_the_copy_and_the_object_can_be_restored_at_once() {
+async fn get_drops_a_damaged_copy_and_allows_a_restore() {
     for damage in [LogDamage::Bit, LogDamage::CutOff, LogDamage::Missing] {
         let dir = tempfile::tempdir().unwrap();
         let (client, bodies) = harmed(dir.path(), damage).await;
@@ -85,7 +85,7 @@ async fn a_get_that_meets_damage_drops_the_copy_and_the_object_can_be_restored_a
 }
 
 #[tokio::test]
-async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
+async fn restore_verifies_the_copy_before_extending_it() {
     for damage in [LogDamage::Bit, LogDamage::CutOff, LogDamage::Missing] {
         let dir = tempfile::tempdir().unwrap();
         let (client, bodies) = harmed(dir.path(), damage).await;
@@ -101,7 +101,7 @@ async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
 }
 
 #[tokio::test]
-async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
+async fn verify_drops_damaged_restored_copies() {
     let dir = tempfile::tempdir().unwrap();
     let (client, bodies) = harmed(dir.path(), LogDamage::Bit).await;
     let report = client.archive.verify(None, &Arc::default()).await.unwrap();
@@ -120,7 +120,7 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let report = client.archive.verify(None, &progress).await.unwrap();
     assert_eq!((report.copies, report.copies_damaged), (2, 0));
     let platters = report.platters;
-    let files = platters.iter().map(|of| format!("platters/{}.glass", of.platter));
+    let files = platters.iter().map(|read| format!("platters/{}.glass", read.platter));
     let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
     let (done, total) = progress.bytes();
     assert_eq!(done, total);
@@ -136,7 +136,7 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
 }
 
 #[tokio::test]
-async fn a_copy_that_cannot_be_read_just_now_is_named_and_stays() {
+async fn temporarily_unreadable_copy_is_reported_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.put("a", StorageClass::DeepArchive, &noise(1, 90_000)).await.unwrap();

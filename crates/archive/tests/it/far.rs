@@ -67,7 +67,7 @@ impl Sites {
         self.home().into_iter().filter(is_information).collect()
     }
 
-    fn at(&self, site: &str) -> Vec<PathBuf> {
+    fn platters_at(&self, site: &str) -> Vec<PathBuf> {
         let folder = self.dir.path().join(site).join("platters");
         if folder.exists() { files(&folder) } else { Vec::new() }
     }
@@ -77,12 +77,12 @@ impl Sites {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
             let status = self.client.archive.status().await.unwrap();
-            let told = status.far_libraries.iter().map(|far| (far.platters, far.waiting));
-            let told: Vec<(u64, u64)> = told.collect();
-            if told == expected {
+            let sites = status.far_libraries.iter().map(|far| (far.platters, far.waiting));
+            let found: Vec<(u64, u64)> = sites.collect();
+            if found == expected {
                 return status;
             }
-            assert!(std::time::Instant::now() < deadline, "{told:?}, and not {expected:?}");
+            assert!(std::time::Instant::now() < deadline, "{found:?}, and not {expected:?}");
             self.clock.advance(FAR_TICK);
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -92,8 +92,8 @@ impl Sites {
     async fn degraded(&self, is_expected: impl Fn(&[String]) -> bool) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while !is_expected(&self.client.archive.degraded()) {
-            let told = self.client.archive.degraded();
-            assert!(std::time::Instant::now() < deadline, "{told:?}");
+            let degraded = self.client.archive.degraded();
+            assert!(std::time::Instant::now() < deadline, "{degraded:?}");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
@@ -142,17 +142,18 @@ async fn restore(client: &Client, platters: u64) {
 }
 
 #[tokio::test]
-async fn platters_at_other_sites_bring_back_what_is_lost_at_home() {
+async fn remote_platters_repair_local_losses() {
     let sites = Sites::open(4, 2).await;
     put(&sites.client, 4).await;
     let before = sites.home().len();
     let status = sites.until([(1, 0), (1, 0)]).await;
-    assert_eq!((sites.home().len(), sites.at("oslo").len(), sites.at("turin").len()), {
-        (before - 2, 1, 1)
-    });
+    assert_eq!(
+        (sites.home().len(), sites.platters_at("oslo").len(), sites.platters_at("turin").len()),
+        { (before - 2, 1, 1) }
+    );
     assert!(status.far_libraries.iter().all(|far| far.bytes > 0));
     let report = sites.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
-    assert_eq!(report.platters.len(), before, "those that are away are read as well");
+    assert_eq!(report.platters.len(), before, "remote platters are read as well");
     assert!(report.platters.iter().all(|platter| platter.error.is_none()), "{report:?}");
     // One redundancy platter is at home: if two more are lost at home, the sites are needed.
     for platter in &sites.information()[..3] {
@@ -162,7 +163,7 @@ async fn platters_at_other_sites_bring_back_what_is_lost_at_home() {
 }
 
 #[tokio::test]
-async fn a_site_that_is_away_is_waited_for_and_told() {
+async fn unavailable_site_is_reported_and_retried() {
     let sites = Sites::open(4, 2).await;
     put(&sites.client, 4).await;
     sites.until([(1, 0), (1, 0)]).await;
@@ -175,12 +176,12 @@ async fn a_site_that_is_away_is_waited_for_and_told() {
     sites.client.archive.seal().await.unwrap();
     sites.until([(1, 1), (2, 0)]).await;
     let is_reported = |line: &String| line.contains("oslo") && line.contains("carrying");
-    sites.degraded(|told| told.iter().any(is_reported)).await;
+    sites.degraded(|degraded| degraded.iter().any(is_reported)).await;
     let report = sites.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     let away = report.platters.iter().filter_map(|platter| platter.error.as_ref());
     let away: Vec<&String> = away.collect();
     assert!(matches!(&away[..], [why] if why.contains("oslo")), "{away:?}");
-    assert!(!sites.dir.path().join("oslo").exists(), "nothing is made where a tier was");
+    assert!(!sites.dir.path().join("oslo").exists(), "no folder is created in place of a tier");
     // The platters at home suffice for what is lost there, and nothing waits for the site.
     fs::remove_file(&sites.information()[0]).unwrap();
     restore(&sites.client, 8).await;
@@ -191,7 +192,7 @@ async fn a_site_that_is_away_is_waited_for_and_told() {
 }
 
 #[tokio::test]
-async fn the_loss_of_this_site_loses_nothing_where_the_others_have_as_many_as_are_needed() {
+async fn site_loss_is_survived_with_enough_remote_platters() {
     let sites = Sites::open(3, 3).await;
     put(&sites.client, 3).await;
     sites.until([(2, 0), (1, 0)]).await;
@@ -212,7 +213,7 @@ async fn the_loss_of_this_site_loses_nothing_where_the_others_have_as_many_as_ar
 }
 
 #[tokio::test]
-async fn a_catalog_that_is_lost_is_made_again_with_what_is_where() {
+async fn rebuilt_catalog_knows_platter_locations() {
     let sites = Sites::open(4, 2).await;
     put(&sites.client, 4).await;
     sites.until([(1, 0), (1, 0)]).await;
@@ -231,27 +232,27 @@ async fn a_catalog_that_is_lost_is_made_again_with_what_is_where() {
 }
 
 #[tokio::test]
-async fn what_makes_no_far_libraries_is_refused() {
+async fn invalid_far_library_configuration_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |change: &dyn Fn(&mut ArchiveConfig)| {
         let mut config = configured(dir.path(), 4, 2);
         change(&mut config);
         Archive::open(config)
     };
-    let told = |error: ArchiveError| {
+    let message = |error: ArchiveError| {
         assert!(matches!(error, E::InvalidArgument { .. }), "{error}");
         error.to_string()
     };
     let none = refused(&|config| config.far_libraries.clear()).await.unwrap_err();
-    assert!(told(none).contains("there are none"));
+    assert!(message(none).contains("none is configured"));
     let name = TierName::new("bergen").unwrap();
     let unknown = refused(&|config| config.far_libraries.push(name.clone())).await.unwrap_err();
-    assert!(told(unknown).contains("\"bergen\" is none of the tiers"));
+    assert!(message(unknown).contains("\"bergen\" is not a tier"));
     let twice = |config: &mut ArchiveConfig| {
         let first = config.far_libraries[0].clone();
         config.far_libraries.push(first);
     };
-    assert!(told(refused(&twice).await.unwrap_err()).contains("named twice"));
+    assert!(message(refused(&twice).await.unwrap_err()).contains("named twice"));
     let many = refused(&|config| config.glass.far_redundancy = 4).await.unwrap_err();
-    assert!(told(many).contains("a set has 3 redundancy platters"));
+    assert!(message(many).contains("a set has only 3 redundancy platters"));
 }

@@ -71,13 +71,13 @@ async fn abort_named(client: &Client, name: &str, has_part: bool) {
 async fn forgotten(client: &Client) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while client.archive.status().await.unwrap().has_names_to_forget {
-        assert!(Instant::now() < deadline, "names are not forgotten");
+        assert!(Instant::now() < deadline, "names are not purged");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_deleted_is_in_no_file_after_the_stated_time() {
+async fn deleted_names_are_purged_from_all_files_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.space.forget_within = fulgurite_units::Duration::from_secs(3600);
@@ -101,7 +101,7 @@ async fn what_was_deleted_is_in_no_file_after_the_stated_time() {
     abort_named(&client, &format!("{NAME}/upload"), true).await;
     abort_named(&client, &format!("{NAME}/empty"), false).await;
     assert!(client.archive.status().await.unwrap().has_names_to_forget);
-    assert!(!finds(dir.path(), &traces).is_empty(), "a search that finds nothing proves nothing");
+    assert!(!finds(dir.path(), &traces).is_empty(), "the search finds the names before the purge");
     client.archive.stop().await.unwrap();
     drop(client);
 
@@ -119,6 +119,10 @@ async fn what_was_deleted_is_in_no_file_after_the_stated_time() {
     client.archive.stop().await.unwrap();
     drop(client);
     let client = Client::open(config).await;
-    assert_eq!(finds(dir.path(), &traces), Vec::<String>::new(), "nor does a start bring it back");
+    assert_eq!(
+        finds(dir.path(), &traces),
+        Vec::<String>::new(),
+        "a restart does not bring a name back"
+    );
     assert_eq!(client.get("stays", None).await.unwrap(), noise(1, 5000));
 }

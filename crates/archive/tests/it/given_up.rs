@@ -25,12 +25,12 @@ async fn restore_state(client: &Client) -> Option<RestoreState> {
 }
 
 #[tokio::test]
-async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
+async fn restore_of_damaged_bytes_is_given_up_and_reported() {
     let place = Place::new();
     let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
     let (client, file) = archived(&place, &clock).await;
-    let kept = std::fs::read(&file).unwrap();
-    let mut flipped = kept.clone();
+    let original = std::fs::read(&file).unwrap();
+    let mut flipped = original.clone();
     flipped[100_000] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
     let mut watch = client.archive.watch_restores();
@@ -54,7 +54,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
     assert!(matches!(refused, ArchiveError::NotRestored { .. }), "{refused}");
 
     // It is retried on a new request, and not before.
-    std::fs::write(&file, &kept).unwrap();
+    std::fs::write(&file, &original).unwrap();
     clock.advance(Duration::from_secs(7200));
     assert_eq!(restore_state(&client).await, None);
     assert_eq!(client.restore("one").await.unwrap(), RestoreOutcome::Accepted);
@@ -72,7 +72,7 @@ async fn a_restore_of_damaged_bytes_ends_and_is_seen() {
 }
 
 #[tokio::test]
-async fn a_failed_restore_is_forgotten_with_its_object_and_not_by_a_restart() {
+async fn failed_restore_is_recorded_until_its_object_is_deleted() {
     let place = Place::new();
     let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
     let (client, file) = archived(&place, &clock).await;

@@ -80,7 +80,7 @@ pub(crate) fn copy_live(from: &Path, to: &Path) {
         }
         std::fs::remove_dir_all(to).unwrap();
     }
-    panic!("files below {} change without end", from.display());
+    panic!("files below {} keep changing", from.display());
 }
 
 fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -48,7 +48,7 @@ async fn restored(client: &Client, name: &str) {
 }
 
 #[tokio::test]
-async fn every_job_is_shown_with_what_it_did() {
+async fn status_shows_every_job_with_its_work() {
     let dir = tempfile::tempdir().unwrap();
     let (clock, client) = open(config(dir.path())).await;
     for (name, seed) in [("a", 1), ("b", 2)] {
@@ -67,7 +67,7 @@ async fn every_job_is_shown_with_what_it_did() {
     assert!(all.platters.contains(&one.platters[0]), "{all:?}");
 
     let is_idle = |status: &Status| status.jobs.iter().all(|job| job.state == JobState::Idle);
-    let status = until(&client, "nothing is left to do", is_idle).await;
+    let status = until(&client, "all jobs are idle", is_idle).await;
     let names: Vec<&str> = status.jobs.iter().map(|job| job.name.as_str()).collect();
     let bench = (1..5).map(|number| format!("restore-bench-{number}"));
     let mut expected: Vec<String> = bench.collect();
@@ -93,7 +93,7 @@ async fn every_job_is_shown_with_what_it_did() {
 }
 
 #[tokio::test]
-async fn a_copy_expires_at_its_time_and_not_before() {
+async fn copy_expires_at_its_expiry_and_not_before() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(dir.path());
     let day = config.day;
@@ -108,15 +108,15 @@ async fn a_copy_expires_at_its_time_and_not_before() {
     client.get("a", None).await.unwrap();
     clock.advance(Duration::from_millis(1));
     // It may still be running from the moment before; then it runs again at a later tick.
-    let status = until(&client, "the copy goes", |status| {
+    let status = until(&client, "the copy is removed", |status| {
         let is_gone = status.restored_objects == 0;
         if !is_gone {
             clock.advance(JOB_TICK);
         }
         is_gone
     });
-    let went = job(&status.await, "expiring");
-    assert_eq!(went.runs, 1);
-    assert!(went.last_run >= at(BEGUN, left), "not before: {went:?}");
+    let expiring = job(&status.await, "expiring");
+    assert_eq!(expiring.runs, 1);
+    assert!(expiring.last_run >= at(BEGUN, left), "not before: {expiring:?}");
     client.archive.stop().await.unwrap();
 }

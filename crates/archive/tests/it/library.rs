@@ -35,7 +35,7 @@ async fn restore(client: &Client, files: &[(String, Vec<u8>)]) {
 }
 
 #[tokio::test]
-async fn a_live_archive_decides_what_its_log_decides_again() {
+async fn library_log_replays_to_the_same_decisions() {
     for name in ["fulgurite", "silica", "shortest-paths"] {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("library.log");
@@ -62,7 +62,7 @@ async fn a_live_archive_decides_what_its_log_decides_again() {
 }
 
 #[tokio::test]
-async fn a_platter_out_of_reach_is_read_from_its_set() {
+async fn unreachable_platter_is_read_from_its_set() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let files = put(&client, 3).await;

@@ -43,7 +43,7 @@ async fn restore_all(client: &Client, files: &[(String, Vec<u8>)]) {
 }
 
 #[tokio::test]
-async fn standard_objects_are_readable_at_once_and_in_ranges() {
+async fn standard_objects_are_readable_directly_and_by_range() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     for (name, body) in fill(&client, StorageClass::Standard).await {
@@ -60,7 +60,7 @@ async fn standard_objects_are_readable_at_once_and_in_ranges() {
 }
 
 #[tokio::test]
-async fn archived_objects_return_from_glass_after_a_restart() {
+async fn archived_objects_are_restored_from_glass_after_restart() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let files = fill(&client, StorageClass::DeepArchive).await;
@@ -89,7 +89,7 @@ async fn archived_objects_return_from_glass_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_staged_object_is_restored_from_staging() {
+async fn staged_object_is_restored_from_staging() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let files = fill(&client, StorageClass::Glacier).await;
@@ -98,7 +98,7 @@ async fn a_staged_object_is_restored_from_staging() {
 }
 
 #[tokio::test]
-async fn three_lost_platters_of_a_set_cost_nothing_and_a_fourth_is_named() {
+async fn set_survives_three_lost_platters() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     // Less than a set, so that there is one set of up to 4 + 3 platters.
@@ -127,7 +127,7 @@ async fn three_lost_platters_of_a_set_cost_nothing_and_a_fourth_is_named() {
 }
 
 #[tokio::test]
-async fn one_platter_too_many_is_an_error_that_names_it() {
+async fn loss_beyond_redundancy_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.put("big", StorageClass::DeepArchive, &noise(9, 500_000)).await.unwrap();
@@ -145,7 +145,7 @@ async fn one_platter_too_many_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn deleted_objects_leave_no_key_and_their_log_space_returns() {
+async fn delete_destroys_keys_and_frees_log_space() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let files = fill(&client, StorageClass::Standard).await;
@@ -161,7 +161,7 @@ async fn deleted_objects_leave_no_key_and_their_log_space_returns() {
 }
 
 #[tokio::test]
-async fn a_second_archive_on_the_same_directory_is_refused() {
+async fn second_archive_on_the_same_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let second = fulgurite_archive::Archive::open(config(dir.path())).await;
@@ -170,7 +170,7 @@ async fn a_second_archive_on_the_same_directory_is_refused() {
 }
 
 #[tokio::test]
-async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
+async fn lost_catalog_is_rebuilt_from_platters_and_keys() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let mut files = fill(&client, StorageClass::DeepArchive).await;
@@ -186,7 +186,10 @@ async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
     // One platter of each of two sets is lost as well.
     std::fs::remove_file(&platters(dir.path())[0]).unwrap();
     let refused = fulgurite_archive::Archive::open(config(dir.path())).await;
-    assert!(matches!(refused, Err(ArchiveError::Unusable { .. })), "no silent empty start");
+    assert!(
+        matches!(refused, Err(ArchiveError::Unusable { .. })),
+        "an empty catalog is not created silently"
+    );
 
     let data = config(dir.path());
     let options = RecoverOptions::default();
@@ -207,7 +210,7 @@ async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
 }
 
 #[tokio::test]
-async fn a_platter_that_fails_sectors_within_the_codes_costs_nothing() {
+async fn correctable_sector_failures_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.glass.medium = MediumOptions::losing(1, fulgurite_units::Ratio::new(0.03).unwrap());

@@ -1,7 +1,7 @@
 //! The archive through its public API, on real files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-#![expect(clippy::disallowed_methods, reason = "tests look until what they await is so")]
+#![expect(clippy::disallowed_methods, reason = "tests poll until a condition holds")]
 
 mod acknowledged;
 mod conformance;

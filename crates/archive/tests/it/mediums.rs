@@ -26,7 +26,7 @@ fn lost(found: &Verification) -> u64 {
 }
 
 #[tokio::test]
-async fn lost_sectors_are_written_down_one_by_one() {
+async fn lost_sectors_are_recorded_individually() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.glass.medium = MediumOptions::losing(1, Ratio::new(0.05).unwrap());
@@ -45,7 +45,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
         assert_eq!((lost(&found), found.sector_margins), (report.sectors_failed, None));
         for track in &found.tracks {
             assert_eq!(track.sectors.len(), usize::from(sectors_of_a_track));
-            assert!(track.sectors.contains(&VerifiedSector::Lost), "others say nothing");
+            assert!(track.sectors.contains(&VerifiedSector::Lost), "lost sectors are recorded");
         }
         failed += report.sectors_failed;
     }
@@ -58,7 +58,11 @@ async fn lost_sectors_are_written_down_one_by_one() {
     // A medium without losses: no track has results to store.
     config.glass.medium = MediumOptions::perfect(1);
     let client = Client::open(config).await;
-    assert_eq!(found(&client, platter).await.tracks, sealed.tracks, "as it was before the restart");
+    assert_eq!(
+        found(&client, platter).await.tracks,
+        sealed.tracks,
+        "the results of before the restart"
+    );
     client.archive.verify(Some(platter), &Arc::default()).await.unwrap();
     let found = found(&client, platter).await;
     assert_eq!((found.tracks, found.sectors_failed), (Vec::new(), 0));
@@ -80,11 +84,11 @@ fn statistics(path: &Path) {
         let (mut symbols, mut logarithms) = (Vec::new(), Vec::new());
         for _ in 0..shape.voxels() {
             let own = u8::try_from(stream.below(count.into())).unwrap();
-            let is_doubtful = stream.unit() < 2.0 * rate;
-            let is_wrong = is_doubtful && stream.unit() < 0.5;
+            let is_uncertain = stream.unit() < 2.0 * rate;
+            let is_wrong = is_uncertain && stream.unit() < 0.5;
             let other = (own + 1) % count;
             let (first, second) = if is_wrong { (other, own) } else { (own, other) };
-            let gap = if is_doubtful { 0.2 } else { 12.0 };
+            let gap = if is_uncertain { 0.2 } else { 12.0 };
             logarithms.extend((0..count).map(|symbol| match symbol {
                 symbol if symbol == first => 0.0,
                 symbol if symbol == second => -gap,
@@ -93,7 +97,7 @@ fn statistics(path: &Path) {
             symbols.push(own);
         }
         let found = SymbolProbabilities::normalized(usize::from(count), logarithms);
-        let score = Score::of(medium, shape, &found, &symbols);
+        let score = Score::new(medium, shape, &found, &symbols);
         fit.add(shape, &found, &symbols, &score);
     }
     let none = Interval { value: 0.0, low: 0.0, high: 0.0 };
@@ -111,12 +115,12 @@ fn statistics(path: &Path) {
 }
 
 #[tokio::test]
-async fn an_archive_at_soft_brings_every_byte_back() {
+async fn soft_fidelity_restores_every_byte() {
     by_statistics(|statistics| Fidelity::Soft { statistics, reads_max: 1 }).await;
 }
 
 #[tokio::test]
-async fn an_archive_at_sector_by_statistics_brings_every_byte_back() {
+async fn sector_fidelity_with_statistics_restores_every_byte() {
     by_statistics(|statistics| Fidelity::Drawn { statistics, reads_max: 1 }).await;
 }
 
@@ -154,7 +158,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
             VerifiedSector::Lost | VerifiedSector::Read => None,
         });
         assert_eq!(least.min(), Some(margins.least));
-        assert!(margins.least < 100, "sectors with 3 % of errors take some effort");
+        assert!(margins.least < 100, "sectors with 3 % of errors have small margins");
     }
     client.archive.stop().await.unwrap();
 }
@@ -182,7 +186,7 @@ fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
 /// lost, more than their group can reconstruct on any platter of the set, their objects stay
 /// staged.
 #[tokio::test]
-async fn injected_damage_is_found_where_it_is() {
+async fn injected_damage_is_located_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let geometry = Geometry::profile("sliver").unwrap();
     let body = noise(1, 20_000);
@@ -205,8 +209,8 @@ async fn injected_damage_is_found_where_it_is() {
     let places = client.archive.locate(&client.bucket, &key("one layer")).await.unwrap();
     let platter = places[0].platter.unwrap();
     let sealed = found(&client, platter).await;
-    let of = |track: u32| sealed.tracks.iter().find(|found| found.track == track).unwrap();
-    assert_eq!(of(tracks[0]).sectors[3], VerifiedSector::Lost);
+    let track_of = |track: u32| sealed.tracks.iter().find(|found| found.track == track).unwrap();
+    assert_eq!(track_of(tracks[0]).sectors[3], VerifiedSector::Lost);
     assert_eq!(lost(&sealed), sealed.sectors_failed);
     assert!(lost(&sealed) <= 1 + sealed.sectors / 20, "few others: {sealed:?}");
     client.restore("one layer").await.unwrap();

@@ -301,26 +301,26 @@ fn from_environment(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn every_life_goes_as_the_reference_says() {
+fn histories_match_the_reference() {
     let cases = from_environment("FULGURITE_MODEL_CASES", 40);
     lives(Homes::Usual, cases);
     let met = ANSWER_COUNTS.lock().unwrap();
     let missed: Vec<&&str> = COMMON.iter().filter(|answer| !met.contains_key(**answer)).collect();
-    assert!(cases < 40 || missed.is_empty(), "never met {missed:?}, but {met:?}");
+    assert!(cases < 40 || missed.is_empty(), "never reached {missed:?}, but {met:?}");
 }
 
 #[test]
-fn every_life_goes_the_same_where_classes_go_to_a_directory() {
+fn histories_match_with_a_directory_tier() {
     lives(Homes::Directory, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
 }
 
 #[test]
-fn every_life_goes_the_same_where_classes_go_to_a_store_of_ones_own() {
+fn histories_match_with_a_custom_store_tier() {
     lives(Homes::Drawer, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
 }
 
 #[test]
-fn every_life_goes_the_same_where_a_class_goes_to_a_rack_of_cold_disks() {
+fn histories_match_with_a_rack_tier() {
     lives(Homes::Rack, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
 }
 

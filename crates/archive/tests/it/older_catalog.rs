@@ -123,7 +123,7 @@ async fn killed_after_each_put() -> Vec<(CrashImage, BTreeMap<&'static str, Vec<
 }
 
 #[tokio::test]
-async fn no_kill_leaves_a_catalog_that_is_refused() {
+async fn catalog_after_a_kill_is_never_refused() {
     for (killed, bodies) in killed_after_each_put().await {
         killed.holds(&bodies, "killed").await;
         // A start that was killed leaves none either.
@@ -132,7 +132,7 @@ async fn no_kill_leaves_a_catalog_that_is_refused() {
 }
 
 #[tokio::test]
-async fn an_older_catalog_is_refused_until_it_is_brought_back_or_salvaged() {
+async fn older_catalog_is_refused_until_replaced_or_salvaged() {
     for has_mark in [true, false] {
         let mut killed = killed_after_each_put().await;
         let (last, bodies) = killed.pop().unwrap();
@@ -156,7 +156,7 @@ async fn an_older_catalog_is_refused_until_it_is_brought_back_or_salvaged() {
 }
 
 #[tokio::test]
-async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
+async fn catalog_of_earlier_run_is_refused_by_segments_or_mark() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.archive.stop().await.unwrap();
@@ -183,7 +183,7 @@ async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
 }
 
 #[tokio::test]
-async fn a_journal_that_lost_batches_is_refused() {
+async fn journal_that_lost_batches_is_refused() {
     let mut killed = killed_after_each_put().await;
     let (whole, bodies) = killed.pop().unwrap();
     for damage in ["emptied", "zeroed", "cut", "older"] {
@@ -217,7 +217,7 @@ async fn a_journal_that_lost_batches_is_refused() {
 /// The one loss that leaves no evidence if the mark is lost too: the last commit. If the archive
 /// wrote a batch of its own before it, the record of the last body is evidence.
 #[tokio::test]
-async fn a_lost_last_batch_looks_like_a_crash_and_is_kept_for_salvage() {
+async fn lost_last_batch_looks_like_a_crash_and_is_salvageable() {
     for _ in 0..20 {
         let mut killed = killed_after_each_put().await;
         let (last, bodies) = killed.pop().unwrap();
@@ -232,11 +232,11 @@ async fn a_lost_last_batch_looks_like_a_crash_and_is_kept_for_salvage() {
         last.holds(&bodies, "salvaged").await;
         return;
     }
-    panic!("each time a batch came between");
+    panic!("a batch was written in between each time");
 }
 
 #[tokio::test]
-async fn lost_deletions_are_noticed_by_the_mark() {
+async fn mark_detects_lost_deletions() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
@@ -250,7 +250,7 @@ async fn lost_deletions_are_noticed_by_the_mark() {
 
 /// A recovery with a key table that lost the last runs: its catalog is newer than every segment.
 #[tokio::test]
-async fn a_recovered_catalog_is_served_beside_segments_of_runs_that_the_keys_forgot() {
+async fn recovered_catalog_opens_with_an_outdated_key_table() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     let client = Client::open(config(data)).await;

@@ -36,7 +36,7 @@ async fn stop(client: Client) {
 }
 
 #[tokio::test]
-async fn an_older_tier_is_told_until_the_newer_copy_is_back() {
+async fn older_tier_is_reported_until_the_newer_copy_returns() {
     let (place, copies) = (Place::new(), tempfile::tempdir().unwrap());
     let (older, newer) = (copies.path().join("older"), copies.path().join("newer"));
     let client = place.open().await;
@@ -54,7 +54,7 @@ async fn an_older_tier_is_told_until_the_newer_copy_is_back() {
     replace(place.tier.path(), &older);
     for _ in 0..2 {
         let client = place.open().await;
-        wait("the older copy to be told", async || is_reported(&client).then_some(())).await;
+        wait("the older copy to be reported", async || is_reported(&client).then_some(())).await;
         assert_eq!(client.get("one", None).await.unwrap(), noise(1, 200_000));
         client.get("two", None).await.unwrap_err();
         // No lost object is reported as intact.
@@ -76,7 +76,7 @@ async fn an_older_tier_is_told_until_the_newer_copy_is_back() {
 }
 
 #[tokio::test]
-async fn an_older_tier_is_taken_as_it_is_when_all_that_is_wanted_is_in_it() {
+async fn older_tier_with_all_named_bodies_is_accepted() {
     let (place, copies) = (Place::new(), tempfile::tempdir().unwrap());
     let client = place.open().await;
     client.put("one", StorageClass::GlacierIr, &noise(1, 200_000)).await.unwrap();
@@ -89,7 +89,7 @@ async fn an_older_tier_is_taken_as_it_is_when_all_that_is_wanted_is_in_it() {
     stop(client).await;
     replace(place.tier.path(), copies.path());
     let client = place.open().await;
-    wait("the older copy to be told", async || is_reported(&client).then_some(())).await;
+    wait("the older copy to be reported", async || is_reported(&client).then_some(())).await;
     client.archive.delete(&client.bucket, &crate::harness::key("two")).await.unwrap();
     let report = client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
     assert_eq!((report.tiers[0].bodies, report.tiers[0].bodies_damaged), (1, 0), "{report:?}");

@@ -32,7 +32,7 @@ async fn with_older_catalog(data: &Path) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_catalog_from_a_backup_loses_no_segment_and_a_recovery_takes_them_back() {
+async fn catalog_from_backup_keeps_orphans_for_recovery() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     let files = with_older_catalog(data).await;
@@ -65,7 +65,7 @@ async fn a_catalog_from_a_backup_loses_no_segment_and_a_recovery_takes_them_back
 }
 
 #[tokio::test]
-async fn orphans_are_described_and_go_only_by_name() {
+async fn orphans_are_listed_and_discarded_only_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     with_older_catalog(data).await;

@@ -57,7 +57,7 @@ const OBJECTS: [(&str, StorageClass, &[usize]); 3] = [
 ];
 
 #[tokio::test]
-async fn parts_are_read_by_number_and_outlive_the_catalog() {
+async fn parts_are_readable_by_number_and_survive_recovery() {
     let place = Place::new();
     let client = place.open().await;
     let mut expected = Vec::new();
@@ -110,7 +110,7 @@ async fn parts_are_read_by_number_and_outlive_the_catalog() {
 }
 
 async fn wait_for_tier(client: &Client) {
-    wait("the tier to have them", async || {
+    wait("the tier to have the bodies", async || {
         let status = client.archive.status().await.unwrap();
         (status.moving_bytes == 0).then_some(())
     })

@@ -51,7 +51,7 @@ async fn locate_and_status_follow_an_object_to_its_slot() {
 }
 
 #[tokio::test]
-async fn a_damaged_staged_body_is_kept_and_set_aside() {
+async fn damaged_staged_body_is_quarantined() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let body = noise(1, 50_000);
@@ -82,7 +82,7 @@ fn flip(dir: &std::path::Path, at: usize) {
 }
 
 #[tokio::test]
-async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
+async fn truncated_staging_segment_blocks_only_its_bodies() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let body = noise(1, 50_000);
@@ -114,7 +114,7 @@ async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
 }
 
 #[tokio::test]
-async fn a_set_of_damaged_bodies_alone_does_not_end_a_seal() {
+async fn set_of_only_damaged_bodies_does_not_end_sealing() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     // The first body leaves no space for the second in its set, of 640 KiB with its lists.
@@ -129,7 +129,7 @@ async fn a_set_of_damaged_bodies_alone_does_not_end_a_seal() {
 }
 
 #[tokio::test]
-async fn a_body_over_several_sets_is_compared_whole_and_tried_again_after_a_restart() {
+async fn body_over_several_sets_is_verified_whole_and_retried() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     // A set holds 640 KiB: the body needs three, and its damage lies in the first.
@@ -156,7 +156,7 @@ async fn a_body_over_several_sets_is_compared_whole_and_tried_again_after_a_rest
 }
 
 #[tokio::test]
-async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it() {
+async fn keys_of_missing_platters_survive_recovery_and_restart() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let body = noise(1, 100_000);

@@ -39,7 +39,7 @@ async fn head(client: &Client, name: &str) -> ObjectInfo {
 }
 
 #[tokio::test]
-async fn an_object_goes_through_all_classes_and_stays_what_it_is() {
+async fn object_is_unchanged_by_moves_through_all_classes() {
     let place = Place::new();
     let client = open(&place).await;
     let body = noise(1, 300_000);
@@ -54,7 +54,7 @@ async fn an_object_goes_through_all_classes_and_stays_what_it_is() {
     writer.write(Bytes::from(body.clone())).await.unwrap();
     let put = writer.finish(None).await.unwrap();
 
-    let went = |objects| MoveReport {
+    let expected = |objects| MoveReport {
         objects,
         bytes: objects * 300_000,
         objects_there: 1 - objects,
@@ -71,10 +71,12 @@ async fn an_object_goes_through_all_classes_and_stays_what_it_is() {
             client.restore("a").await.unwrap();
             client.restored("a").await.unwrap();
         }
-        assert_eq!(one(&client, "a", class).await, went(1), "{class:?}");
-        wait("it to be there", async || (residence(&client, "a").await == there).then_some(()))
-            .await;
-        assert_eq!(one(&client, "a", class).await, went(0), "{class:?} once more");
+        assert_eq!(one(&client, "a", class).await, expected(1), "{class:?}");
+        wait("the object to reach its home", async || {
+            (residence(&client, "a").await == there).then_some(())
+        })
+        .await;
+        assert_eq!(one(&client, "a", class).await, expected(0), "{class:?} once more");
         let now = head(&client, "a").await;
         assert_eq!((now.class, &now.etag, &now.meta), (class, &put.etag, &put.meta));
         assert_eq!(now.checksum, put.checksum);
@@ -90,7 +92,7 @@ async fn an_object_goes_through_all_classes_and_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_named_and_left_and_all_else_below_the_prefix_goes() {
+async fn unreadable_objects_are_reported_and_others_move() {
     let place = Place::new();
     let client = open(&place).await;
     client.put("docs/archived", StorageClass::DeepArchive, &noise(1, 3_000)).await.unwrap();
@@ -131,13 +133,13 @@ async fn what_cannot_be_read_is_named_and_left_and_all_else_below_the_prefix_goe
 }
 
 #[tokio::test]
-async fn an_object_that_was_put_anew_meanwhile_is_another() {
+async fn object_condition_fails_after_an_overwrite() {
     let place = Place::new();
     let client = open(&place).await;
     client.put("a", StorageClass::Standard, b"same").await.unwrap();
-    let looked_at = head(&client, "a").await.object_id;
+    let first_id = head(&client, "a").await.object_id;
     client.put("a", StorageClass::Standard, b"same").await.unwrap();
-    let condition = WriteCondition { object: Some(looked_at), ..WriteCondition::default() };
+    let condition = WriteCondition { object: Some(first_id), ..WriteCondition::default() };
     let options = || PutOptions {
         class: StorageClass::GlacierIr,
         meta: ObjectMeta::default(),

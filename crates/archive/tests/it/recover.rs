@@ -129,7 +129,7 @@ fn flip_count() -> u64 {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
+async fn flipped_bit_anywhere_in_the_catalog_loses_nothing() {
     let whole = tempfile::tempdir().unwrap();
     let contents = filled(whole.path()).await;
     let mut recovered = 0;
@@ -151,11 +151,13 @@ async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
             Ok(report) => {
                 recovered += 1;
                 assert!(!report.catalog_damages.is_empty(), "{context}");
-                let kept = PathBuf::from(report.catalog_kept.unwrap());
-                assert!(kept.join("spaces").exists(), "{context}: it is kept");
+                let old_catalog = PathBuf::from(report.catalog_kept.unwrap());
+                assert!(old_catalog.join("spaces").exists(), "{context}: the old catalog is kept");
                 assert_eq!((report.uploads, report.parts_lost), (1, 0), "{context}");
             }
-            Err(error) => assert!(error.to_string().contains("read well"), "{context}: {error}"),
+            Err(error) => {
+                assert!(error.to_string().contains("rows are readable"), "{context}: {error}")
+            }
         }
         check(dir.path(), &contents, &context).await;
     }
@@ -163,7 +165,7 @@ async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_whole_catalog_is_left_alone_unless_one_insists() {
+async fn undamaged_catalog_is_rebuilt_only_with_salvage() {
     let dir = tempfile::tempdir().unwrap();
     let contents = filled(dir.path()).await;
     let error = recover(dir.path(), false).await.unwrap_err();
@@ -175,7 +177,7 @@ async fn a_whole_catalog_is_left_alone_unless_one_insists() {
 }
 
 #[tokio::test]
-async fn a_recovery_without_a_catalog_unlinks_no_segment() {
+async fn recovery_without_a_catalog_unlinks_no_segment() {
     let dir = tempfile::tempdir().unwrap();
     let contents = filled(dir.path()).await;
     let before = segment_bytes(dir.path());
@@ -199,7 +201,7 @@ async fn a_recovery_without_a_catalog_unlinks_no_segment() {
 /// A catalog from the middle of a run is restored: no start serves it, and a recovery finds
 /// everything that came after it.
 #[tokio::test]
-async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
+async fn catalog_copied_mid_run_loses_no_later_object() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path();
     let client = Client::open(config(data)).await;
@@ -228,7 +230,7 @@ async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
 }
 
 #[tokio::test]
-async fn a_recovery_that_finds_nothing_changes_nothing() {
+async fn recovery_that_finds_nothing_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     client.put("staged", StorageClass::DeepArchive, &noise(1, 10_000)).await.unwrap();
@@ -248,7 +250,7 @@ async fn a_recovery_that_finds_nothing_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_lost_identity_is_made_again_from_the_key_table() {
+async fn lost_identity_is_rebuilt_from_the_key_table() {
     let dir = tempfile::tempdir().unwrap();
     let contents = filled(dir.path()).await;
     let path = dir.path().join("archive.json");
@@ -263,20 +265,23 @@ async fn a_lost_identity_is_made_again_from_the_key_table() {
 
 /// The two moments at which an interrupted recovery leaves something behind.
 #[tokio::test]
-async fn a_recovery_cut_short_while_it_names_the_catalog_is_finished_or_begun_again() {
+async fn interrupted_catalog_rename_is_finished_or_repeated() {
     let dir = tempfile::tempdir().unwrap();
     let contents = filled(dir.path()).await;
     let data = dir.path();
     let report = recover(data, true).await.unwrap();
-    let kept = PathBuf::from(report.catalog_kept.unwrap());
+    let old_catalog = PathBuf::from(report.catalog_kept.unwrap());
     // The new catalog is complete, and the old one was just moved away.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
     check(data, &contents, "no catalog").await;
     assert!(!data.join("catalog.recovered").exists());
     // The new catalog is complete, and the old one is still in place.
     fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
-    fs::rename(kept, data.join("catalog")).unwrap();
+    fs::rename(old_catalog, data.join("catalog")).unwrap();
     let error = recover(data, false).await.unwrap_err();
-    assert!(error.to_string().contains("read well"), "{error}");
-    assert!(!data.join("catalog.recovered").exists(), "it is scrap beside another");
+    assert!(error.to_string().contains("rows are readable"), "{error}");
+    assert!(
+        !data.join("catalog.recovered").exists(),
+        "a recovered catalog beside another is removed"
+    );
 }

@@ -61,7 +61,7 @@ async fn platter(client: &Client, name: &str) -> PlatterId {
 }
 
 #[tokio::test]
-async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier() {
+async fn restore_is_requested_at_once_with_its_deadline() {
     let dir = tempfile::tempdir().unwrap();
     let client = open(dir.path(), 0.0).await;
     let retrievals = [Retrieval::Bulk, Retrieval::Standard, Retrieval::Expedited];
@@ -84,7 +84,7 @@ async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier
         // The next one is requested after the library has received this one.
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while entries(dir.path()).iter().filter_map(read_of).count() < platters.len() {
-            assert!(std::time::Instant::now() < limit, "the library is not asked");
+            assert!(std::time::Instant::now() < limit, "the library gets no request");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     }
@@ -102,11 +102,11 @@ async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier
     }
     let first_end = log.iter().position(|entry| finished(entry).is_some()).unwrap();
     let last_read = log.iter().rposition(|entry| read_of(entry).is_some()).unwrap();
-    assert!(last_read < first_end, "no restore waits for one that was there before");
+    assert!(last_read < first_end, "no restore waits for an earlier one");
 }
 
 #[tokio::test]
-async fn a_recovery_asks_for_all_platters_of_the_set_at_once() {
+async fn degraded_read_requests_all_set_platters_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let client = open(dir.path(), 0.0).await;
     let mut files = Vec::new();
@@ -126,12 +126,15 @@ async fn a_recovery_asks_for_all_platters_of_the_set_at_once() {
     client.restored("file 0").await.unwrap();
     assert!(client.get("file 0", None).await.unwrap() == files[0].1);
     client.archive.stop().await.unwrap();
-    let (mut under_way, mut most, mut asked) = (BTreeSet::new(), 0, BTreeSet::new());
+    let (mut under_way, mut most, mut requested) = (BTreeSet::new(), 0, BTreeSet::new());
     for entry in entries(dir.path()) {
         if let Some((request, platter, left)) = read_of(&entry) {
             under_way.insert(request);
-            asked.insert(platter);
-            assert!(left < Duration::from_secs(5 * 3600), "as due as what they are for: {left}");
+            requested.insert(platter);
+            assert!(
+                left < Duration::from_secs(5 * 3600),
+                "reads have the deadline of their restore: {left}"
+            );
         }
         if let Some(request) = finished(&entry) {
             under_way.remove(&request);
@@ -139,11 +142,11 @@ async fn a_recovery_asks_for_all_platters_of_the_set_at_once() {
         most = most.max(under_way.len());
     }
     // A short set, of 1 + 3: the platter itself, then the other three together.
-    assert_eq!((asked.len(), most), (4, 3));
+    assert_eq!((requested.len(), most), (4, 3));
 }
 
 #[tokio::test]
-async fn the_shards_of_a_body_are_asked_for_at_once() {
+async fn shards_of_a_body_are_requested_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(&dir.path().join("data"));
     // Platters of 16 tracks, and shards of two.
@@ -165,13 +168,13 @@ async fn the_shards_of_a_body_are_asked_for_at_once() {
     client.archive.stop().await.unwrap();
     let log = entries(dir.path());
     let first_end = log.iter().position(|entry| finished(entry).is_some()).unwrap();
-    let asked: BTreeSet<_> =
+    let requested: BTreeSet<_> =
         log[..first_end].iter().filter_map(read_of).map(|read| read.1).collect();
-    assert_eq!(asked.len(), 4, "one drive for each shard");
+    assert_eq!(requested.len(), 4, "one drive for each shard");
 }
 
 #[tokio::test]
-async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again() {
+async fn urgent_restore_is_fetched_next_and_the_log_replays() {
     let dir = tempfile::tempdir().unwrap();
     let client = open(dir.path(), 0.0).await;
     let (count, mut platters) = (60, Vec::new());
@@ -218,8 +221,8 @@ async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again
     };
     let (before, between, after) = (mounts(&log[..at]), mounts(&log[at..end]), mounts(&log[end..]));
     // What four drives and four shuttles have in progress, twice.
-    assert!(between <= 16, "{between} between, {before} before, {after} after it");
-    assert!(after > 16, "{after} after it: most were still waiting");
+    assert!(between <= 16, "{before} reads before, {between} between, {after} after");
+    assert!(after > 16, "{after} reads after it: most restores were still waiting");
 
     let library =
         fulgurite_glass_core::control::log::replay(source(&dir.path().join("library.log")))

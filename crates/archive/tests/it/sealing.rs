@@ -25,7 +25,7 @@ async fn read_back(client: &Client, name: &str, body: &[u8]) {
 }
 
 #[tokio::test]
-async fn platters_are_their_owners_alone() {
+async fn platter_files_are_accessible_to_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
@@ -45,7 +45,7 @@ fn two_panels() -> LibraryShape {
 }
 
 #[tokio::test]
-async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
+async fn two_panel_library_stores_sets_until_full() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.glass.library.shape = two_panels();
@@ -83,13 +83,13 @@ fn break_platters(data: &Path) {
     std::fs::write(data.join("platters"), b"").unwrap();
 }
 
-fn mend_platters(data: &Path) {
+fn repair_platters(data: &Path) {
     std::fs::remove_file(data.join("platters")).unwrap();
     std::fs::rename(data.join("away"), data.join("platters")).unwrap();
 }
 
 #[tokio::test]
-async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
+async fn long_disk_failure_only_delays_sealing() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;
     let body = put(&client, "first", 1).await;
@@ -104,7 +104,7 @@ async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
     assert!(client.archive.is_ready() && client.archive.degraded().len() == 1);
     let second = put(&client, "second", 2).await;
     client.archive.seal().await.unwrap_err();
-    mend_platters(dir.path());
+    repair_platters(dir.path());
     let report = client.archive.seal().await.unwrap();
     assert_eq!((report.objects, report.kept_staged), (2, 0));
     assert_eq!(client.archive.degraded(), Vec::<String>::new());
@@ -116,7 +116,7 @@ async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
 }
 
 #[tokio::test]
-async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
+async fn panic_fails_one_work_item_and_the_thread_continues() {
     // In a write drive, after one where platters are synced, in a read drive that verifies, in the
     // sealing thread.
     for point in ["write-half", "write-synced", "verify-platter", "release-batch"] {
@@ -153,7 +153,7 @@ async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
 }
 
 #[tokio::test]
-async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
+async fn copies_expire_during_sealing_and_after_a_panic() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // A thousandfold slow motion: a set would take days.
@@ -197,7 +197,7 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     })
     .await;
     clock.advance(fulgurite_archive::limits::JOB_TICK);
-    soon("both copies go", &|status| status.restored_objects == 0).await;
+    soon("both copies expire", &|status| status.restored_objects == 0).await;
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.panics, status.sets[0].state.as_str()), (1, "written"));
     client.archive.stop().await.unwrap();
@@ -207,7 +207,7 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
 /// An archive with such a geometry could accept objects and never seal them. The directory is not
 /// touched, so nothing in it is lost or moved, and with a valid geometry everything works.
 #[tokio::test]
-async fn a_geometry_without_room_for_its_header_is_refused_and_costs_nothing() {
+async fn geometry_without_header_space_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (data, before) = (dir.path().join("data"), dir.path().join("before"));
     let no_room = || {

@@ -56,18 +56,19 @@ async fn recovered(client: Client, config: ArchiveConfig, objects: usize) -> Cli
     client.archive.stop().await.unwrap();
     drop(client);
     std::fs::remove_dir_all(config.data.join("catalog")).unwrap();
-    let (told, options) = (config.clone(), RecoverOptions::default());
-    let report =
-        tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, options, &|_| {}))
-            .await
-            .unwrap()
-            .unwrap();
+    let (archive_config, options) = (config.clone(), RecoverOptions::default());
+    let report = tokio::task::spawn_blocking(move || {
+        fulgurite_archive::recover(archive_config, options, &|_| {})
+    })
+    .await
+    .unwrap()
+    .unwrap();
     assert_eq!((report.objects, report.incomplete), (objects as u64, 0), "{report:?}");
     Client::open(config).await
 }
 
 #[tokio::test]
-async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_catalog() {
+async fn sharded_body_survives_platter_and_catalog_loss() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(sharded(dir.path())).await;
     // 10, 10 and 3 tracks, and bodies of which a track holds many.
@@ -104,7 +105,7 @@ async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_cata
 }
 
 #[tokio::test]
-async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give_back() {
+async fn body_continues_in_next_set_after_an_unreadable_shard() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = sharded(dir.path());
     // A third of the tracks needs its group; occasionally a group is lost, and its set is needed.
@@ -165,7 +166,7 @@ async fn upload(client: &Client, name: &str, body: &[u8]) {
 }
 
 #[tokio::test]
-async fn parts_of_a_large_upload_lie_on_several_platters() {
+async fn large_upload_spans_several_platters() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // Platters of 48 MiB, more than the object, in tracks of 1 MiB.
@@ -187,7 +188,7 @@ async fn parts_of_a_large_upload_lie_on_several_platters() {
     assert!(platters.chunks(2).all(|pair| pair[0] == pair[1]), "{platters:?}");
     assert_eq!(platters.iter().collect::<BTreeSet<_>>().len(), 4);
     let small = (places(&client, "a small").await, places(&client, "c small").await);
-    assert_eq!(small.0[0].platter, small.1[0].platter, "what is small lies together");
+    assert_eq!(small.0[0].platter, small.1[0].platter, "small bodies share a platter");
 
     let lost = platters[3].unwrap();
     std::fs::remove_file(dir.path().join(format!("platters/{lost}.glass"))).unwrap();
@@ -196,11 +197,11 @@ async fn parts_of_a_large_upload_lie_on_several_platters() {
 }
 
 #[tokio::test]
-async fn a_shard_has_at_least_a_byte() {
+async fn zero_shard_size_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     assert_eq!(config.glass.geometry, tiny_geometry());
     config.glass.shard_size = ByteCount::ZERO;
     let error = fulgurite_archive::Archive::open(config).await.unwrap_err();
-    assert_eq!(error.to_string(), "shard_size is zero, and a shard has at least a byte");
+    assert_eq!(error.to_string(), "shard_size is zero, but must be at least one byte");
 }

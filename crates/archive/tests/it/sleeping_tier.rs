@@ -31,7 +31,7 @@ const BEGUN: u64 = 1_767_609_000_250;
 struct ColdStore {
     inner: InMemory,
     /// Due time and offset of each read that had a due time.
-    asked: Mutex<Vec<(UnixTime, u64)>>,
+    requests: Mutex<Vec<(UnixTime, u64)>>,
     /// Files that the archive read back to verify its own writes.
     read_back: Mutex<Vec<String>>,
     /// Number of reads that are to break off halfway.
@@ -66,7 +66,7 @@ impl ObjectStore for ColdStore {
         }
         let mut found = self.inner.get_opts(at, opts).await?;
         let Some(Deadline(due)) = due else { return Ok(found) };
-        self.asked.lock().unwrap().push((due, found.range.start));
+        self.requests.lock().unwrap().push((due, found.range.start));
         let breaks = |left: usize| left.checked_sub(1);
         if self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, breaks).is_ok() {
             let (range, meta) = (found.range.clone(), found.meta.clone());
@@ -127,7 +127,7 @@ async fn open(config: ArchiveConfig) -> (ManualClock, Client) {
 }
 
 #[tokio::test]
-async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
+async fn restores_send_due_times_and_resume_interrupted_reads() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let (_clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     let body = noise(1, 300_000);
@@ -142,18 +142,18 @@ async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
         let request = RestoreRequest { days: 1, retrieval };
         client.archive.restore(&client.bucket, &key(name), request).await.unwrap();
         client.restored(name).await.unwrap();
-        let asked = std::mem::take(&mut *cold_store.asked.lock().unwrap());
+        let requests = std::mem::take(&mut *cold_store.requests.lock().unwrap());
         let due = UnixTime::from_millis(BEGUN + minutes * 60_000);
         let bytes = 300_000 + 16 * 5;
         let half = bytes / 2;
-        assert_eq!(asked, [(due, 0), (due, half), (due, half + (bytes - half) / 2)]);
+        assert_eq!(requests, [(due, 0), (due, half), (due, half + (bytes - half) / 2)]);
         assert!(client.get(name, None).await.unwrap() == body);
     }
     client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
+async fn restore_without_progress_fails_and_is_retried() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let (clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 100)).await.unwrap();
@@ -161,8 +161,8 @@ async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
     // Half of one byte is nothing: from there on it makes no progress.
     cold_store.breaks.store(usize::MAX, Ordering::SeqCst);
     client.restore("a").await.unwrap();
-    let told = client.restored("a").await.unwrap_err();
-    assert!(told.contains("tier \"rack\"") && told.contains("it broke off"), "{told}");
+    let error = client.restored("a").await.unwrap_err();
+    assert!(error.contains("tier \"rack\"") && error.contains("it broke off"), "{error}");
     cold_store.breaks.store(0, Ordering::SeqCst);
     clock.advance(Duration::from_secs(10));
     wait("the copy", async || client.get("a", None).await.ok()).await;
@@ -170,14 +170,14 @@ async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
 }
 
 #[tokio::test]
-async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
+async fn bodies_wait_for_low_tier_load_or_an_order() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
-    let asked = Arc::clone(&cold_store);
+    let polled = Arc::clone(&cold_store);
     let move_policy = MovePolicy::Deferred {
         calm_age: Duration::from_secs(60),
         age: Duration::from_secs(86_400),
         bytes: ByteCount::gib(1),
-        calm: Calm::new(move || asked.is_calm.load(Ordering::SeqCst)),
+        calm: Calm::new(move || polled.is_calm.load(Ordering::SeqCst)),
     };
     let (clock, client) = open(config(dir.path(), &cold_store, move_policy)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
@@ -201,7 +201,7 @@ async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
+async fn waiting_tiers_are_reported_and_can_be_awaited() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let move_policy = MovePolicy::Deferred {
         calm_age: Duration::from_secs(86_400),
@@ -225,7 +225,7 @@ async fn what_waits_for_a_tier_is_named_and_can_be_waited_for() {
 }
 
 #[tokio::test]
-async fn what_the_archive_reads_back_is_no_request() {
+async fn read_back_is_not_sent_as_a_restore() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let (_clock, client) = open(config(dir.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
@@ -235,7 +235,7 @@ async fn what_the_archive_reads_back_is_no_request() {
     assert_eq!(read.len(), 2, "the entry and the body: {read:?}");
     client.restore("a").await.unwrap();
     client.restored("a").await.unwrap();
-    assert_eq!(read_back(), [""; 0], "somebody asked for these");
+    assert_eq!(read_back(), [""; 0], "these are reads for a restore");
     client.archive.verify(None, &Arc::default()).await.unwrap();
     let mut again = read_back();
     again.sort();
@@ -248,7 +248,7 @@ async fn what_the_archive_reads_back_is_no_request() {
 }
 
 #[tokio::test]
-async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
+async fn bodies_identify_their_owner_after_index_loss() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let made = || config(dir.path(), &cold_store, MovePolicy::AtOnce);
     let (_clock, client) = open(made()).await;
@@ -259,7 +259,7 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     moved(&client).await;
     client.archive.stop().await.unwrap();
     drop(client);
-    let forgets = async || {
+    let lose_index = async || {
         let all: Vec<Path> =
             cold_store.inner.list(None).map(|meta| meta.unwrap().location).collect().await;
         for path in all {
@@ -271,18 +271,18 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
 
     // With its catalog it keeps working: the tier is claimed again, and no body is reported as
     // damaged.
-    forgets().await;
+    lose_index().await;
     let client = Client::open(made()).await;
     client.put("more", StorageClass::Glacier, &small).await.unwrap();
     moved(&client).await;
     let verified = client.archive.verify(None, &Arc::default()).await.unwrap();
-    let told = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged, &tier.error));
-    assert_eq!(told.collect::<Vec<_>>(), [(3, 0, &None)]);
+    let found = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged, &tier.error));
+    assert_eq!(found.collect::<Vec<_>>(), [(3, 0, &None)]);
     client.archive.stop().await.unwrap();
     drop(client);
 
     // Without the catalog, bodies are identified by the entries they carry.
-    forgets().await;
+    lose_index().await;
     std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
     let report = recovered(made()).await.unwrap();
     assert_eq!((report.objects, report.incomplete), (3, 0), "{report:?}");
@@ -296,25 +296,25 @@ async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
     drop(client);
 
     // The same entries keep another archive from claiming the tier.
-    forgets().await;
+    lose_index().await;
     let other = tempfile::tempdir().unwrap();
     let client = Client::open(config(other.path(), &cold_store, MovePolicy::AtOnce)).await;
     client.put("mine", StorageClass::Glacier, &small).await.unwrap();
     wait("the tier to be refused", async || {
-        let told = client.archive.degraded();
-        told.iter().any(|line| line.contains("its bodies are of archive")).then_some(())
+        let degraded = client.archive.degraded();
+        degraded.iter().any(|line| line.contains("its bodies are of archive")).then_some(())
     })
     .await;
     client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_sleeps_is_not_read_at_once() {
+async fn spun_down_tier_cannot_be_read_directly() {
     let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
     let mut config = config(dir.path(), &cold_store, MovePolicy::AtOnce);
     let rack = || Home::Tier(TierName::rack());
     let at_once = config.classes.assign(StorageClass::Glacier, rack(), Some(Access::AtOnce));
     assert!(matches!(at_once, Err(ArchiveError::InvalidArgument { .. })), "{at_once:?}");
     let usual = config.classes.assign(StorageClass::Standard, rack(), None);
-    assert!(usual.unwrap_err().to_string().contains("sleep"));
+    assert!(usual.unwrap_err().to_string().contains("spun down"));
 }

@@ -29,7 +29,7 @@ fn quiet_dir() -> TempDir {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_of_unknown_length_is_checked_as_it_goes() {
+async fn body_of_unknown_length_is_admitted_in_steps() {
     let dir = quiet_dir();
     let mut config = config(dir.path());
     let client = Client::open(config.clone()).await;
@@ -56,8 +56,8 @@ async fn a_body_of_unknown_length_is_checked_as_it_goes() {
     drop(writer);
 
     // A declared length is refused before the body is read.
-    let told = options(StorageClass::DeepArchive, 1 << 30);
-    let refusal = client.archive.put(&client.bucket, &key("told"), told).await.err();
+    let options = options(StorageClass::DeepArchive, 1 << 30);
+    let refusal = client.archive.put(&client.bucket, &key("declared"), options).await.err();
     assert!(matches!(refusal, Some(ArchiveError::Full { .. })), "{refusal:?}");
     // Existing objects can be read and deleted.
     assert_eq!(client.get("before", None).await.unwrap(), noise(1, 5000));

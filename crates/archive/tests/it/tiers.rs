@@ -70,7 +70,7 @@ pub(crate) async fn wait<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("waited too long for {what}");
+    panic!("timeout: {what}");
 }
 
 pub(crate) async fn residence(client: &Client, name: &str) -> Residence {
@@ -82,7 +82,7 @@ fn name_of(class: StorageClass) -> String {
 }
 
 #[tokio::test]
-async fn objects_move_to_their_tier_and_are_read_there() {
+async fn objects_move_to_their_tier_and_are_readable_there() {
     let place = Place::new();
     let client = place.open().await;
     let bodies: Vec<Vec<u8>> = (0..3).map(|seed| noise(seed, 700_000)).collect();
@@ -114,7 +114,7 @@ async fn objects_move_to_their_tier_and_are_read_there() {
 }
 
 #[tokio::test]
-async fn a_large_body_goes_in_parts_and_comes_back() {
+async fn large_body_is_uploaded_in_parts_and_restored() {
     let place = Place::new();
     let client = place.open().await;
     let body = noise(9, 20 << 20);
@@ -127,7 +127,7 @@ async fn a_large_body_goes_in_parts_and_comes_back() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_or_replaced_leaves_the_tier() {
+async fn deleted_and_replaced_bodies_leave_the_tier() {
     let place = Place::new();
     let client = place.open().await;
     for seed in 0..3 {
@@ -135,7 +135,8 @@ async fn what_is_deleted_or_replaced_leaves_the_tier() {
     }
     client.put("b", StorageClass::Glacier, &noise(7, 1_000)).await.unwrap();
     moved(&client).await;
-    wait("the replaced to go", async || (place.bodies().len() == 4).then_some(())).await;
+    wait("the replaced bodies to be removed", async || (place.bodies().len() == 4).then_some(()))
+        .await;
     // A reader continues to read the object as it was when it started.
     client.put("a", StorageClass::Standard, &noise(3, 300_000)).await.unwrap();
     moved(&client).await;
@@ -149,12 +150,12 @@ async fn what_is_deleted_or_replaced_leaves_the_tier() {
     assert_eq!(read, noise(3, 300_000));
     drop(reader);
     assert!(client.archive.delete(bucket, &key("b")).await.unwrap());
-    wait("all to go", async || place.bodies().is_empty().then_some(())).await;
+    wait("all bodies to be removed", async || place.bodies().is_empty().then_some(())).await;
     client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
+async fn unavailable_tier_is_named_and_blocks_nothing_else() {
     let place = Place::new();
     let client = place.open().await;
     client.put("there", StorageClass::GlacierIr, &noise(1, 1_000)).await.unwrap();
@@ -182,9 +183,9 @@ async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
     client.put("deep", StorageClass::DeepArchive, &noise(3, 1_000)).await.unwrap();
     client.archive.seal().await.unwrap();
     assert_eq!(residence(&client, "deep").await, Residence::Glass);
-    let told = client.archive.degraded();
-    assert!(told.iter().any(|line| line.contains("tier \"cold\"")), "{told:?}");
-    assert_eq!(place.bodies(), Vec::<PathBuf>::new(), "nothing is written beside the tier");
+    let degraded = client.archive.degraded();
+    assert!(degraded.iter().any(|line| line.contains("tier \"cold\"")), "{degraded:?}");
+    assert_eq!(place.bodies(), Vec::<PathBuf>::new(), "nothing is written outside the tier");
     client.archive.stop().await.unwrap();
     drop(client);
 
@@ -199,12 +200,12 @@ async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
 }
 
 /// Returns ways in which a body can differ from the one that was written.
-fn damages(kept: &[u8], another: &Path) -> [(&'static str, Vec<u8>); 4] {
-    let mut flipped = kept.to_vec();
+fn damages(original: &[u8], another: &Path) -> [(&'static str, Vec<u8>); 4] {
+    let mut flipped = original.to_vec();
     flipped[100_000] ^= 1;
     [
         ("a bit", flipped),
-        ("cut short", kept[..150_000].to_vec()),
+        ("cut short", original[..150_000].to_vec()),
         ("another's", std::fs::read(another).unwrap()),
         ("empty", Vec::new()),
     ]
@@ -218,7 +219,7 @@ async fn verified(client: &Client) -> VerifiedTier {
 }
 
 #[tokio::test]
-async fn bytes_changed_behind_our_back_are_named_and_never_served() {
+async fn altered_tier_bytes_are_reported_and_never_served() {
     let place = Place::new();
     let client = place.open().await;
     let bodies = [noise(1, 200_000), noise(2, 200_000)];
@@ -228,11 +229,11 @@ async fn bytes_changed_behind_our_back_are_named_and_never_served() {
     client.put("two", StorageClass::GlacierIr, &bodies[1]).await.unwrap();
     moved(&client).await;
     let second = body_file(&place, &[&first]);
-    let kept = std::fs::read(&first).unwrap();
+    let original = std::fs::read(&first).unwrap();
     let sound = verified(&client).await;
-    let bytes = 2 * kept.len() as u64;
+    let bytes = 2 * original.len() as u64;
     assert_eq!((sound.bodies, sound.bytes, sound.bodies_damaged, sound.error), (2, bytes, 0, None));
-    for (what, bytes) in damages(&kept, &second) {
+    for (what, bytes) in damages(&original, &second) {
         std::fs::write(&first, &bytes).unwrap();
         let error = client.get("one", None).await.unwrap_err();
         assert!(matches!(error, ArchiveError::Corrupt { .. }), "{what}: {error}");
@@ -243,11 +244,11 @@ async fn bytes_changed_behind_our_back_are_named_and_never_served() {
     }
     std::fs::remove_file(&first).unwrap();
     let error = client.get("one", None).await.unwrap_err();
-    assert!(error.to_string().contains("tier \"cold\" is not there"), "{error}");
+    assert!(error.to_string().contains("tier \"cold\" is missing"), "{error}");
     assert_eq!(verified(&client).await.bodies_damaged, 1);
-    std::fs::write(&first, &kept).unwrap();
+    std::fs::write(&first, &original).unwrap();
     assert_eq!(client.get("one", None).await.unwrap(), bodies[0]);
-    let entry = |of: &Path| of.with_extension("entry");
+    let entry = |body: &Path| body.with_extension("entry");
     std::fs::copy(entry(&second), entry(&first)).unwrap();
     let found = verified(&client).await;
     assert!(found.damaged[0].error.contains("is of another body"), "{found:?}");
@@ -255,7 +256,7 @@ async fn bytes_changed_behind_our_back_are_named_and_never_served() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_in_a_tier_is_not_restored_and_recovery_names_it() {
+async fn damaged_tier_body_is_reported_and_not_restored() {
     let place = Place::new();
     let client = place.open().await;
     client.put("one", StorageClass::Glacier, &noise(1, 200_000)).await.unwrap();
@@ -264,21 +265,21 @@ async fn what_is_damaged_in_a_tier_is_not_restored_and_recovery_names_it() {
     assert_eq!((places.len(), places[0].residence.as_str()), (1, "tier"));
     assert_eq!(places[0].tier.as_deref(), Some("cold"));
     let file = body_file(&place, &[]);
-    let kept = std::fs::read(&file).unwrap();
-    let mut flipped = kept.clone();
+    let original = std::fs::read(&file).unwrap();
+    let mut flipped = original.clone();
     flipped[100_000] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
     client.restore("one").await.unwrap();
-    let told = wait("the restore to fail", async || {
+    let failed = wait("the restore to fail", async || {
         client.archive.status().await.unwrap().failed_restores.into_iter().next()
     })
     .await;
-    assert!(told.error.contains("in tier \"cold\", is not what was ingested"), "{told:?}");
+    assert!(failed.error.contains("in tier \"cold\", is not what was ingested"), "{failed:?}");
     assert!(client.get("one", None).await.is_err());
     client.archive.stop().await.unwrap();
     drop(client);
 
-    std::fs::write(&file, &kept[..100_000]).unwrap();
+    std::fs::write(&file, &original[..100_000]).unwrap();
     std::fs::remove_dir_all(place.data.path().join("catalog")).unwrap();
     let report = recovered(place.config()).await.unwrap();
     assert_eq!(report.objects, 0, "{report:?}");
@@ -294,7 +295,7 @@ fn body_file(place: &Place, known: &[&Path]) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_recovery_finds_what_is_in_the_tier() {
+async fn recovery_finds_objects_in_the_tier() {
     let place = Place::new();
     let client = place.open().await;
     for (class, seed) in CLASSES.into_iter().zip(0..) {
@@ -303,7 +304,7 @@ async fn a_recovery_finds_what_is_in_the_tier() {
     client.put("gone", StorageClass::Standard, b"gone").await.unwrap();
     moved(&client).await;
     client.archive.delete(&client.bucket, &key("gone")).await.unwrap();
-    wait("it to go", async || (place.bodies().len() == 6).then_some(())).await;
+    wait("the body to be removed", async || (place.bodies().len() == 6).then_some(())).await;
     client.archive.stop().await.unwrap();
     drop(client);
     std::fs::remove_dir_all(place.data.path().join("catalog")).unwrap();
@@ -332,7 +333,7 @@ async fn a_recovery_finds_what_is_in_the_tier() {
         assert_eq!(client.get(&name, None).await.unwrap(), noise(seed, 200_000));
         assert!(client.archive.delete(&client.bucket, &key(&name)).await.unwrap());
     }
-    wait("all to go", async || place.bodies().is_empty().then_some(())).await;
+    wait("all bodies to be removed", async || place.bodies().is_empty().then_some(())).await;
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.objects_in_tiers, status.objects_staged), (0, 0));
     client.archive.stop().await.unwrap();
@@ -353,7 +354,7 @@ async fn put_part(client: &Client, upload: UploadId, number: u32, body: &[u8]) -
 }
 
 #[tokio::test]
-async fn what_was_staged_for_a_tier_is_read_at_once_where_its_class_is_online_now() {
+async fn staged_body_is_readable_once_its_class_is_online() {
     let place = Place::new();
     let mut config = place.config();
     // A file in the place of the tier's folder: nothing can be written there.
@@ -391,37 +392,37 @@ async fn what_was_staged_for_a_tier_is_read_at_once_where_its_class_is_online_no
 }
 
 #[tokio::test]
-async fn a_tier_belongs_to_one_archive() {
+async fn tier_belongs_to_one_archive() {
     let (place, other) = (Place::new(), Place::new());
     let client = place.open().await;
     client.put("mine", StorageClass::GlacierIr, &noise(1, 1_000)).await.unwrap();
     moved(&client).await;
     let mut config = other.config();
     config.tiers = place.config().tiers;
-    let stranger = Client::open(config).await;
-    stranger.put("yours", StorageClass::GlacierIr, &noise(2, 1_000)).await.unwrap();
-    let told = wait("the trouble to be told", async || {
-        stranger.archive.degraded().into_iter().find(|line| line.contains("tier \"cold\""))
+    let other = Client::open(config).await;
+    other.put("yours", StorageClass::GlacierIr, &noise(2, 1_000)).await.unwrap();
+    let failure = wait("the failure to be reported", async || {
+        other.archive.degraded().into_iter().find(|line| line.contains("tier \"cold\""))
     })
     .await;
-    assert!(told.contains("of archive"), "{told}");
-    assert_eq!(place.bodies().len(), 2, "nothing of a stranger came in");
-    assert_eq!(stranger.get("yours", None).await.unwrap(), noise(2, 1_000));
-    stranger.archive.stop().await.unwrap();
+    assert!(failure.contains("of archive"), "{failure}");
+    assert_eq!(place.bodies().len(), 2, "no body of the other archive was stored");
+    assert_eq!(other.get("yours", None).await.unwrap(), noise(2, 1_000));
+    other.archive.stop().await.unwrap();
     client.archive.stop().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_class_without_a_tier_and_a_tier_that_cannot_be_are_refused() {
+async fn unknown_and_invalid_tiers_are_refused() {
     let place = Place::new();
     let mut wrong = place.config();
     wrong.tiers.clear();
     let refused = fulgurite_archive::Archive::open(wrong).await.unwrap_err();
     assert!(refused.to_string().contains("there is no such tier"), "{refused}");
     for (url, why) in [
-        ("nowhere", "begins with"),
-        ("ftp://host/path", "none of"),
-        ("file://relative", "from the root"),
+        ("nowhere", "must begin with"),
+        ("ftp://host/path", "not one of"),
+        ("file://relative", "absolute path"),
         ("s3://", "no bucket"),
     ] {
         let mut wrong = place.config();

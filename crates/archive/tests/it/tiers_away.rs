@@ -90,7 +90,7 @@ impl Fixture {
 const IDLE: (JobState, Option<u64>, u64) = (JobState::Idle, None, 0);
 
 #[tokio::test]
-async fn two_tiers_that_are_away_come_back_by_themselves() {
+async fn unavailable_tiers_recover_independently() {
     let fixture = Fixture::open().await;
     fixture.put("first").await;
     fixture.until((0, 2), [IDLE, IDLE]).await;
@@ -102,12 +102,12 @@ async fn two_tiers_that_are_away_come_back_by_themselves() {
     std::fs::create_dir(&fixture.folders[1]).unwrap();
     fixture.put("second").await;
     let rest = TIER_BACKOFF.as_nanos() / 1_000_000_000;
-    let rests = |seconds, failures| (JobState::Resting, Some(seconds), failures);
-    fixture.until((2, 2), [rests(rest, 1), rests(rest, 1)]).await;
-    let told = fixture.client.archive.degraded();
+    let backing_off = |seconds, failures| (JobState::Resting, Some(seconds), failures);
+    fixture.until((2, 2), [backing_off(rest, 1), backing_off(rest, 1)]).await;
+    let degraded = fixture.client.archive.degraded();
     for (tier, _) in TIERS {
-        let line = told.iter().find(|line| line.contains(&format!("tier \"{tier}\"")));
-        assert!(line.unwrap().contains("is its disk mounted?"), "{told:?}");
+        let line = degraded.iter().find(|line| line.contains(&format!("tier \"{tier}\"")));
+        assert!(line.unwrap().contains("is its disk mounted?"), "{degraded:?}");
     }
     for outcome in fixture.get("first").await {
         assert!(matches!(outcome, Err(ArchiveError::TierUnavailable { .. })), "{outcome:?}");
@@ -116,19 +116,19 @@ async fn two_tiers_that_are_away_come_back_by_themselves() {
         outcome.unwrap();
     }
     let verified = fixture.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
-    let told = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged));
-    assert_eq!(told.collect::<Vec<_>>(), [(0, 0), (0, 0)], "what is away is not damaged");
+    let found = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged));
+    assert_eq!(found.collect::<Vec<_>>(), [(0, 0), (0, 0)], "an unavailable tier is not damaged");
     assert!(verified.tiers.iter().all(|tier| tier.error.is_some()), "{verified:?}");
-    assert!(!fixture.folders[0].exists(), "nothing is made where a tier was");
+    assert!(!fixture.folders[0].exists(), "no folder is created in place of a tier");
     assert_eq!(std::fs::read_dir(&fixture.folders[1]).unwrap().count(), 0);
 
     // One is back: it is retried after its backoff, and the other does not delay it.
     fixture.move_folder(0, false);
     fixture.clock.advance(Duration::from_nanos(TIER_BACKOFF.as_nanos() - 1));
-    fixture.until((2, 2), [rests(0, 1), rests(0, 1)]).await;
+    fixture.until((2, 2), [backing_off(0, 1), backing_off(0, 1)]).await;
     fixture.clock.advance(Duration::from_nanos(1));
     let came_back = (JobState::Idle, None, 1);
-    fixture.until((1, 3), [came_back, rests(2 * rest, 2)]).await;
+    fixture.until((1, 3), [came_back, backing_off(2 * rest, 2)]).await;
     let [cold, warm] = fixture.get("first").await;
     cold.unwrap();
     assert!(matches!(warm, Err(ArchiveError::TierUnavailable { .. })), "{warm:?}");

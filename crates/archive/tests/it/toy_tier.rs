@@ -91,7 +91,7 @@ impl ObjectStore for Drawer {
 }
 
 #[tokio::test]
-async fn a_drawer_is_a_tier() {
+async fn custom_store_works_as_a_tier() {
     let dir = tempfile::tempdir().unwrap();
     let drawer = Arc::<Drawer>::default();
     let mut config = config(dir.path());
@@ -103,7 +103,7 @@ async fn a_drawer_is_a_tier() {
     let body = noise(1, 9 << 20);
     client.put("a", StorageClass::GlacierIr, &body).await.unwrap();
     moved(&client).await;
-    assert_eq!(drawer.inside.list(None).count().await, 3, "a body, its entry, whose it is");
+    assert_eq!(drawer.inside.list(None).count().await, 3, "a body, its entry, and the claim");
     assert!(client.get("a", None).await.unwrap() == body);
 
     drawer.is_locked.store(true, Ordering::SeqCst);

@@ -92,7 +92,7 @@ async fn rack(folder: &Path) -> TierOptions {
     TierOptions { url: "rack".to_owned(), store, with_entries: true, ..TierOptions::default() }
 }
 
-/// Files in a tier, without those that say whose it is and which run used it last.
+/// Files in a tier, without the claim file and the run file.
 async fn stored(tier: &TierOptions, folder: &Path) -> usize {
     let names: Vec<String> = match &tier.store {
         Some(store) => {
@@ -121,7 +121,7 @@ pub(crate) fn assert_agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) 
             count_answer(want);
             None
         }
-        (Ok(_), Err(want)) => panic!("it went well, but should be {want}"),
+        (Ok(_), Err(want)) => panic!("it succeeded, but should fail with {want}"),
         (Err(got), Ok(_)) => panic!("{}: {got}", name(&got)),
     }
 }
@@ -525,9 +525,9 @@ impl World {
         for number in 0..self.uploads.len() {
             self.abort(number).await;
         }
-        self.check_nothing_is_held().await;
+        self.check_nothing_is_in_use().await;
         self.restart().await;
-        self.check_nothing_is_held().await;
+        self.check_nothing_is_in_use().await;
         self.archive().stop().await.unwrap();
     }
 
@@ -554,7 +554,7 @@ impl World {
             if status.moving_bytes == 0 && status.objects_in_tiers == self.tiered() {
                 break status;
             }
-            assert!(Instant::now() < deadline, "it is not all in its tier: {status:?}");
+            assert!(Instant::now() < deadline, "not all bodies are in their tier: {status:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
         let count = |residence: Residence| {
@@ -571,11 +571,11 @@ impl World {
         assert!(status.failed_restores.is_empty(), "{:?}", status.failed_restores);
     }
 
-    async fn check_nothing_is_held(&self) {
+    async fn check_nothing_is_in_use(&self) {
         let deadline = Instant::now() + BACKGROUND_TIMEOUT;
         loop {
             // The space of a canceled restore is freed shortly after its object.
-            let held = self.archive().status().await.unwrap().log_bytes;
+            let log_bytes = self.archive().status().await.unwrap().log_bytes;
             let table = std::fs::read(self.dir.path().join("keys/table")).unwrap();
             let keys = table[128..].chunks(128).filter(|slot| slot.iter().any(|&b| b != 0));
             let keys = keys.count();
@@ -583,10 +583,10 @@ impl World {
                 Some(tier) => stored(tier, self.folder.path()).await,
                 None => 0,
             };
-            if (held, keys, in_tier) == (0, 0, 0) {
+            if (log_bytes, keys, in_tier) == (0, 0, 0) {
                 return;
             }
-            assert!(Instant::now() < deadline, "{held} bytes, {keys} keys, {in_tier} files");
+            assert!(Instant::now() < deadline, "{log_bytes} bytes, {keys} keys, {in_tier} files");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -31,8 +31,8 @@ impl FjallStore {
         let newest = engine.snapshot().seqno();
         engine.flush()?;
         // Rows are kept for the oldest snapshot; whatever was replaced before it may be dropped.
-        let kept_from = engine.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() + 1;
-        if kept_from < newest {
+        let oldest_visible = engine.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() + 1;
+        if oldest_visible < newest {
             return Err(CatalogError::InUse);
         }
         let mut bytes = 0;

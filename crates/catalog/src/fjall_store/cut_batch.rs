@@ -39,7 +39,7 @@ pub(super) fn save_cut_batch(
     match write(folder, &path, bytes) {
         Ok(()) => Some(path),
         Err(error) => {
-            tracing::warn!(?path, %error, "a torn batch cannot be kept");
+            tracing::warn!(?path, %error, "cannot save a torn batch");
             None
         }
     }

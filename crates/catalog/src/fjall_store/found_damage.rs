@@ -16,7 +16,7 @@ impl FoundDamage {
         }
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if found.as_ref().is_none_or(|old| is_file_damage(error) && !is_file_damage(old)) {
-            tracing::error!(error = error.chain(), "damage was met in an open store of rows");
+            tracing::error!(error = error.chain(), "found damage in the open catalog");
             *found = Some(error.clone());
         }
     }

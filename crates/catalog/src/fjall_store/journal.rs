@@ -112,11 +112,11 @@ enum Tail {
 impl Tail {
     const fn reason(self) -> &'static str {
         match self {
-            Self::Torn => "is cut short",
+            Self::Torn => "is truncated",
             Self::Unordered => "has a version that is not above the one before it",
-            Self::Followed => "is unreadable, and batches follow it",
-            Self::Flipped => "is whole but for one flipped bit",
-            Self::Changed => "was written to its end, but is not what was written",
+            Self::Followed => "is unreadable, but batches follow it",
+            Self::Flipped => "has one flipped bit",
+            Self::Changed => "was written to its end, but is damaged",
         }
     }
 }

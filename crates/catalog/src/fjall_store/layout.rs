@@ -111,7 +111,7 @@ pub(super) fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
         journals.insert(number, file);
     }
     if journals.is_empty() {
-        return Err(damaged(path, "no journal is there"));
+        return Err(damaged(path, "it has no journal"));
     }
     Ok(journals.into_values().collect())
 }
@@ -129,7 +129,7 @@ pub(super) fn has_batches(path: &Path) -> Result<bool, CatalogError> {
 /// damage.
 pub(super) fn renew_journal(path: &Path) -> Result<(), CatalogError> {
     let mut old = journals(path)?;
-    let Some(last) = old.pop() else { return Err(damaged(path, "no journal is there")) };
+    let Some(last) = old.pop() else { return Err(damaged(path, "it has no journal")) };
     let part = path.join("renewed.part");
     let renewed = File::create(&part)
         .and_then(|journal| journal.sync_all())
@@ -203,7 +203,7 @@ pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
 /// Renames a finished store to its path, durably.
 pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(part)?;
-    fs::rename(part, path).map_err(|error| file("name the new store", error))?;
+    fs::rename(part, path).map_err(|error| file("rename the new store", error))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     sync_directory(parent.unwrap_or_else(|| Path::new(".")))
 }
@@ -239,7 +239,7 @@ pub(super) fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     let lines = match version.parse().ok() {
         Some(WITHOUT_CHECKSUM) => text.as_str(),
         Some(VERSION) => checked(&text)
-            .ok_or_else(|| damaged(path, "the list of spaces is not as it was written"))?,
+            .ok_or_else(|| damaged(path, "the list of spaces does not match its checksum"))?,
         found => {
             let path = path.to_owned();
             return Err(CatalogError::Version { path, found, expected: VERSION });

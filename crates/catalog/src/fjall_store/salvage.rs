@@ -83,7 +83,7 @@ pub(super) fn salvage(
 ) -> Result<SalvageReport, CatalogError> {
     let read = |error| file("read the damaged store", error);
     let mut report = SalvageReport::default();
-    let mut reading = Reading { path, damages: &mut report.damages };
+    let mut reading = Salvager { path, damages: &mut report.damages };
     reading.check_marker().map_err(read)?;
     let names = reading.names().map_err(read)?;
     let mut journaled = reading.journals(&names).map_err(read)?;
@@ -99,14 +99,14 @@ pub(super) fn salvage(
     Ok(report)
 }
 
-type Journaled = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+type JournalRows = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
-struct Reading<'a> {
+struct Salvager<'a> {
     path: &'a Path,
     damages: &'a mut Vec<Damage>,
 }
 
-impl Reading<'_> {
+impl Salvager<'_> {
     fn damage(&mut self, path: PathBuf, problem: impl Into<String>) {
         self.damages.push(Damage { path, problem: problem.into() });
     }
@@ -160,8 +160,9 @@ impl Reading<'_> {
             Ok(listed) => Some(listed),
             Err(error) => {
                 let repair = table_list::repair(&folder);
-                let read = if repair.is_some() { "it had a flipped bit" } else { "all are read" };
-                self.damage(folder.clone(), format!("the list of its tables: {error}; {read}"));
+                let outcome =
+                    if repair.is_some() { "it had a flipped bit" } else { "all tables are read" };
+                self.damage(folder.clone(), format!("the list of its tables: {error}; {outcome}"));
                 repair
             }
         };
@@ -182,7 +183,7 @@ impl Reading<'_> {
             if let Some(in_list) = in_list
                 && verify::checksum_of(&path, &mut buffer)? != in_list.checksum
             {
-                self.damage(path.clone(), "is not as it was written");
+                self.damage(path.clone(), "does not match its checksum");
             }
             // Without the list, bulk-loaded rows count as older than all others. This assumes that
             // a space is filled before anything else is written to it.
@@ -193,7 +194,10 @@ impl Reading<'_> {
     }
 
     /// Returns the newest version of each row in the journals.
-    fn journals(&mut self, names: &BTreeMap<u64, String>) -> io::Result<BTreeMap<u64, Journaled>> {
+    fn journals(
+        &mut self,
+        names: &BTreeMap<u64, String>,
+    ) -> io::Result<BTreeMap<u64, JournalRows>> {
         let journals = match layout::journals(self.path) {
             Ok(journals) => journals,
             Err(error) => {
@@ -201,7 +205,7 @@ impl Reading<'_> {
                 Vec::new()
             }
         };
-        let mut rows: BTreeMap<u64, Journaled> = BTreeMap::new();
+        let mut rows: BTreeMap<u64, JournalRows> = BTreeMap::new();
         let mut floor = 0;
         for path in journals {
             let content = journal::read_written(&path)?;
@@ -216,7 +220,7 @@ impl Reading<'_> {
         path: &Path,
         content: &[u8],
         floor: &mut u64,
-        rows: &mut BTreeMap<u64, Journaled>,
+        rows: &mut BTreeMap<u64, JournalRows>,
     ) {
         let mut at = 0;
         while at < content.len() {
@@ -240,9 +244,9 @@ impl Reading<'_> {
                     if repair.is_some() {
                         *floor = version.saturating_add(1);
                     }
-                    "is a batch with a flipped bit; its rows are kept"
+                    "is a batch with a flipped bit; its rows are recovered"
                 }
-                None => "is no whole batch; its rows are not read",
+                None => "is not a complete batch; its rows are skipped",
             };
             self.damage(path.to_owned(), format!("the record at byte {at} {problem}"));
             at += next;
@@ -250,7 +254,7 @@ impl Reading<'_> {
     }
 }
 
-fn merge_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64, Journaled>) {
+fn merge_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64, JournalRows>) {
     for row in batch.rows() {
         let value = match (Kind::from_code(row.kind), row.compression) {
             (Some(Kind::Deletion), _) => None,
@@ -277,19 +281,19 @@ fn merge_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u6
 
 /// The next row of a source, ordered so that the maximum is the first key in its newest version.
 #[derive(PartialEq, Eq)]
-struct Head {
+struct SourceRow {
     row: (std::cmp::Reverse<Vec<u8>>, u64),
     value: Option<Vec<u8>>,
     source: usize,
 }
 
-impl Ord for Head {
+impl Ord for SourceRow {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.row.cmp(&other.row).then(self.source.cmp(&other.source))
     }
 }
 
-impl PartialOrd for Head {
+impl PartialOrd for SourceRow {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
@@ -298,19 +302,19 @@ impl PartialOrd for Head {
 /// Calls `visit` with the newest version of each row, unless it is a deletion. Returns the count.
 fn merge(
     mut tables: Vec<Table>,
-    journal: Journaled,
+    journal: JournalRows,
     damages: &mut Vec<Damage>,
     visit: &mut dyn FnMut(&[u8], &[u8]),
 ) -> io::Result<u64> {
     let journal_source = tables.len();
     let mut journal =
         journal.into_iter().map(|(key, (version, value))| Version { key, version, value });
-    let mut next = |source: usize, damages: &mut Vec<Damage>| -> io::Result<Option<Head>> {
+    let mut next = |source: usize, damages: &mut Vec<Damage>| -> io::Result<Option<SourceRow>> {
         let row = match tables.get_mut(source) {
             Some(table) => table.next(damages)?,
             None => journal.next(),
         };
-        Ok(row.map(|Version { key, version, value }| Head {
+        Ok(row.map(|Version { key, version, value }| SourceRow {
             row: (std::cmp::Reverse(key), version),
             value,
             source,
@@ -322,7 +326,7 @@ fn merge(
     }
     let mut rows = 0;
     let mut last: Option<Vec<u8>> = None;
-    while let Some(Head { row: (std::cmp::Reverse(key), _), value, source }) = heads.pop() {
+    while let Some(SourceRow { row: (std::cmp::Reverse(key), _), value, source }) = heads.pop() {
         heads.extend(next(source, damages)?);
         if last.as_ref() == Some(&key) {
             continue;

@@ -112,18 +112,18 @@ impl Table {
             match bit_repair::correct_bit_flip(&stored, |bytes| xxh3_128(bytes) == header.checksum)
             {
                 Some(repaired) => {
-                    damage("had a flipped bit, and all its rows are kept".to_owned());
+                    damage("had a flipped bit; all its rows are recovered".to_owned());
                     stored = repaired;
                 }
                 None => {
-                    damage("does not match its checksum; its rows are not read".to_owned());
+                    damage("does not match its checksum; its rows are skipped".to_owned());
                     return Ok(());
                 }
             }
         }
         match unpack(&stored, header.bytes).as_deref().and_then(parse_rows) {
             Some(rows) => self.rows = rows,
-            None => damage("is no block of rows".to_owned()),
+            None => damage("is not a data block".to_owned()),
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Table {
         let header = repaired.and_then(|bytes| parse_header(bytes.as_slice().try_into().ok()?));
         damage(match header {
             Some(_) => "had a flipped bit in its header".to_owned(),
-            None => "is not a block; its rows are not read".to_owned(),
+            None => "is not a block; its rows are skipped".to_owned(),
         });
         Ok(header)
     }

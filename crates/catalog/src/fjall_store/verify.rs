@@ -67,7 +67,7 @@ pub(super) fn check(tables: &[TableFile]) -> Result<(), CatalogError> {
 fn check_one(table: &Path, checksum: u128, buffer: &mut [u8]) -> Result<(), CatalogError> {
     match checksum_of(table, buffer) {
         Ok(found) if found == checksum => Ok(()),
-        Ok(_) => Err(damaged(table, "the table is not as it was written")),
+        Ok(_) => Err(damaged(table, "the table does not match its checksum")),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(damaged(table, "the table is missing"))
         }

@@ -164,7 +164,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 #[test]
-fn waiting_closures_share_one_batch_and_are_answered_after_it() {
+fn waiting_closures_share_one_durable_batch() {
     let (store, gate) = gated();
     let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
     let mut first = put(&committer, "first");
@@ -174,7 +174,7 @@ fn waiting_closures_share_one_batch_and_are_answered_after_it() {
     gate.open(BatchOutcome::Durable);
     first.wait().unwrap();
 
-    assert_eq!(gate.batch(), 3, "what waited is one batch");
+    assert_eq!(gate.batch(), 3, "waiting closures form one batch");
     assert!(rest.iter_mut().all(|ticket| poll_once(ticket).is_pending()));
     assert_eq!(keys(&*store), ["first"]);
     gate.open(BatchOutcome::Durable);
@@ -187,7 +187,7 @@ fn waiting_closures_share_one_batch_and_are_answered_after_it() {
 }
 
 #[test]
-fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
+fn rejected_closure_leaves_no_trace() {
     let (store, gate) = gated();
     let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
     let first = put(&committer, "first");
@@ -228,7 +228,7 @@ fn with_reopen_gate(store: Arc<GatedStore>) -> (Committer, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened() {
+fn failed_batch_refuses_closures_until_reopen() {
     for (outcome, kind) in
         [(BatchOutcome::Fails, ErrorKind::Unavailable), (BatchOutcome::Panics, ErrorKind::Internal)]
     {
@@ -247,13 +247,13 @@ fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened
 
         let lost = writer.wait().unwrap_err();
         assert!(lost.kind() == kind && lost.is_outcome_unknown(), "{lost}");
-        assert_eq!(reader.wait().unwrap_err().kind(), kind, "it saw a row that is lost");
+        assert_eq!(reader.wait().unwrap_err().kind(), kind, "it read a row that is lost");
         let Err(UpperError::Catalog(error)) = rejected.wait() else { panic!("the error") };
         assert_eq!(error.kind(), kind);
         let reason = committer.refusal().unwrap();
         assert!(reason.contains("on fire"), "{reason}");
         let later = put(&committer, "later").wait().unwrap_err();
-        assert_eq!(later.kind(), ErrorKind::Unavailable, "the store is not asked again");
+        assert_eq!(later.kind(), ErrorKind::Unavailable, "no further batch is tried");
         assert!(!later.is_outcome_unknown() && later.to_string().contains("on fire"), "{later}");
         assert_eq!(keys(&*store), ["first"]);
 
@@ -275,7 +275,7 @@ fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened
 }
 
 #[test]
-fn a_store_that_broke_behind_its_batches_is_reopened_without_a_write() {
+fn background_failure_reopens_an_idle_store() {
     let (store, gate) = gated();
     let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
     store.is_broken.store(true, Ordering::SeqCst);
@@ -290,7 +290,7 @@ fn a_store_that_broke_behind_its_batches_is_reopened_without_a_write() {
 }
 
 #[test]
-fn a_store_that_fails_again_as_soon_as_it_was_reopened_is_reopened_less_and_less_often() {
+fn repeated_failures_after_reopen_back_off() {
     let (store, gate) = gated();
     let committer = Committer::start(store).unwrap();
     for pause in [0, 1, 2, 4] {
@@ -306,7 +306,7 @@ fn a_store_that_fails_again_as_soon_as_it_was_reopened_is_reopened_less_and_less
 }
 
 #[test]
-fn reopening_on_request_comes_after_what_is_queued_before() {
+fn requested_reopen_follows_queued_closures() {
     let (store, gate) = gated();
     let committer = Arc::new(Committer::start(store).unwrap());
     let first = put(&committer, "first");
@@ -331,18 +331,18 @@ fn reopening_on_request_comes_after_what_is_queued_before() {
 }
 
 #[test]
-fn a_group_without_writes_is_answered_without_a_batch() {
+fn group_without_writes_needs_no_batch() {
     let (store, gate) = gated();
     let committer = Committer::start(store).unwrap();
     let read = committer.commit_blocking(|rows| rows.get(ROWS, b"absent"));
     assert_eq!(read.unwrap(), None);
-    assert!(gate.arrived.try_recv().is_err(), "no batch came to the gate");
+    assert!(gate.arrived.try_recv().is_err(), "no batch arrived");
     let counts = committer.metrics().counts();
     assert_eq!((counts.groups, counts.groups_synced), (1, 0));
 }
 
 #[test]
-fn a_group_ends_at_its_limit_of_bytes() {
+fn group_ends_at_its_byte_limit() {
     let (store, gate) = gated();
     let committer = Committer::start(store).unwrap();
     let first = put(&committer, "first");
@@ -363,7 +363,7 @@ fn a_group_ends_at_its_limit_of_bytes() {
 }
 
 #[test]
-fn a_full_queue_makes_submitters_wait() {
+fn full_queue_blocks_submitters() {
     let (store, gate) = gated();
     let committer = Committer::start(store).unwrap();
     let first = put(&committer, "first");
@@ -388,11 +388,15 @@ fn a_full_queue_makes_submitters_wait() {
     tickets.push(runtime.block_on(waiting));
     tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
     let answered = QUEUE_CLOSURES_MAX + 2;
-    assert_eq!(committer.metrics().counts().closures, answered as u64, "not what was given up");
+    assert_eq!(
+        committer.metrics().counts().closures,
+        answered as u64,
+        "abandoned closures are not counted"
+    );
 }
 
 #[test]
-fn dropping_the_committer_runs_what_is_queued() {
+fn dropping_the_committer_runs_queued_closures() {
     let store = Arc::new(MemoryStore::new(&[ROWS]));
     let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
     let tickets: Vec<_> = (0..500_u32)
@@ -406,17 +410,17 @@ fn dropping_the_committer_runs_what_is_queued() {
         store.range(ROWS, &KeyRange::all(), Direction::Ascending, 1_000).unwrap().len(),
         501
     );
-    assert_eq!(Arc::strong_count(&store), 1, "the thread let go of the store");
+    assert_eq!(Arc::strong_count(&store), 1, "the thread dropped the store");
 }
 
 #[test]
-fn the_last_handle_may_be_dropped_by_a_closure() {
+fn closure_may_drop_the_last_handle() {
     let store = Arc::new(MemoryStore::new(&[ROWS]));
     let committer = Arc::new(Committer::start(store).unwrap());
-    let (release, held) = channel::<()>();
+    let (release, released) = channel::<()>();
     let handle = Arc::clone(&committer);
     let ticket = committer.submit_blocking(move |rows| {
-        held.recv().unwrap();
+        released.recv().unwrap();
         let counts = handle.metrics().counts();
         drop(handle);
         rows.put(ROWS, "key", "value")?;
@@ -436,7 +440,7 @@ fn increment(rows: &mut Transaction<'_>) -> Result<u64, CatalogError> {
 }
 
 #[test]
-fn closures_from_threads_and_tasks_run_one_after_the_other() {
+fn closures_from_threads_and_tasks_run_serially() {
     let store = Arc::new(MemoryStore::new(&[ROWS]));
     let committer = Arc::new(Committer::start(store).unwrap());
     std::thread::scope(|scope| {
@@ -463,5 +467,5 @@ fn closures_from_threads_and_tasks_run_one_after_the_other() {
         counts
     });
     counts.sort_unstable();
-    assert_eq!(counts, (401..=432).collect::<Vec<_>>(), "each saw the one before it");
+    assert_eq!(counts, (401..=432).collect::<Vec<_>>(), "each closure saw the previous write");
 }

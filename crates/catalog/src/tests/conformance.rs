@@ -105,14 +105,14 @@ fn rows_are_put_replaced_and_deleted(store: &dyn KeyValue) {
     assert_eq!(store.spaces(), SPACES);
     store.apply(batch(&[(LEFT, "a", Some("1")), (RIGHT, "a", Some("2"))])).unwrap();
     assert_eq!(text(store, LEFT, "a").as_deref(), Some("1"));
-    assert_eq!(text(store, RIGHT, "a").as_deref(), Some("2"), "spaces are apart");
+    assert_eq!(text(store, RIGHT, "a").as_deref(), Some("2"), "spaces are independent");
     let last_wins =
         [(LEFT, "a", None), (LEFT, "a", Some("3")), (RIGHT, "a", Some("4")), (RIGHT, "a", None)];
     store.apply(batch(&last_wins)).unwrap();
     assert_eq!(text(store, LEFT, "a").as_deref(), Some("3"));
     assert_eq!(text(store, RIGHT, "a"), None);
     store.apply(batch(&[(LEFT, "absent", None), (LEFT, "empty", Some(""))])).unwrap();
-    assert_eq!(text(store, LEFT, "empty").as_deref(), Some(""), "an empty value is a value");
+    assert_eq!(text(store, LEFT, "empty").as_deref(), Some(""), "an empty value is stored");
     assert_eq!(store.get(LEFT, b"").unwrap(), None);
     store.apply(Batch::new()).unwrap();
 }
@@ -152,7 +152,7 @@ fn ranges_are_half_open_ordered_and_limited(store: &dyn KeyValue) {
         ControlFlow::Break(())
     };
     store.scan(LEFT, &KeyRange::all(), Direction::Ascending, stop).unwrap();
-    assert_eq!(visits, 1, "a scan stops when told");
+    assert_eq!(visits, 1, "a scan stops on a break");
 }
 
 fn a_snapshot_never_changes(store: &dyn KeyValue) {
@@ -223,7 +223,7 @@ fn batches_are_seen_whole(store: &dyn KeyValue) {
                     let snapshot = store.snapshot();
                     let left = text(&*snapshot, LEFT, "n");
                     assert_eq!(left, text(&*snapshot, RIGHT, "n"), "both halves");
-                    assert!(left >= last, "time runs forward");
+                    assert!(left >= last, "snapshots do not go back in time");
                     last = left;
                 }
             });

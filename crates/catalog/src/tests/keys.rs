@@ -53,7 +53,7 @@ fn short_strings(len_max: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn short_strings_keep_their_order_before_any_next_field() {
+fn short_strings_keep_order_before_any_next_field() {
     let strings = short_strings(3);
     let low = |string: &[u8]| KeyWriter::new().string_bytes(string).u8(0).finish();
     let high = |string: &[u8]| KeyWriter::new().string_bytes(string).u8(u8::MAX).finish();
@@ -71,7 +71,7 @@ fn short_strings_keep_their_order_before_any_next_field() {
 }
 
 #[test]
-fn a_string_prefix_ranges_over_exactly_the_strings_that_begin_with_it() {
+fn string_prefix_range_matches_exactly_its_strings() {
     let strings = short_strings(3);
     for prefix in &strings {
         let range = KeyRange::prefix(&KeyWriter::new().string_prefix(prefix).finish());
@@ -92,7 +92,7 @@ fn every_16_bit_integer_keeps_its_order() {
 }
 
 #[test]
-fn a_prefix_successor_follows_every_key_with_the_prefix() {
+fn prefix_successor_follows_every_key_with_the_prefix() {
     assert_eq!(prefix_successor(b""), None);
     assert_eq!(prefix_successor(&[0xff, 0xff]), None);
     assert_eq!(prefix_successor(b"ab"), Some(b"ac".to_vec()));
@@ -108,22 +108,22 @@ fn a_prefix_successor_follows_every_key_with_the_prefix() {
 }
 
 #[test]
-fn damaged_keys_are_errors_that_say_where() {
+fn damaged_key_error_has_the_offset() {
     let check = |key: &[u8]| {
         let error = read(key).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         error.to_string()
     };
     let key = write(&(b"a\0b".to_vec(), 1, "text".to_owned(), 2, 3));
-    assert_eq!(check(b""), "key does not decode at byte 0: a string has an end");
-    assert_eq!(check(&[b'a', 0, 7]), "key does not decode at byte 1: a zero byte is escaped");
-    assert_eq!(check(&key[..9]), "key does not decode at byte 6: a field is complete");
+    assert_eq!(check(b""), "key does not decode at byte 0: string has no end");
+    assert_eq!(check(&[b'a', 0, 7]), "key does not decode at byte 1: zero byte is not escaped");
+    assert_eq!(check(&key[..9]), "key does not decode at byte 6: field is truncated");
     let mut longer = key.clone();
     longer.push(0);
-    assert_eq!(check(&longer), "key does not decode at byte 32: a key has an end");
+    assert_eq!(check(&longer), "key does not decode at byte 32: bytes follow the last field");
     let mut text = key;
     text[14] = 0xff;
-    assert_eq!(check(&text), "key does not decode at byte 14: text is UTF-8");
+    assert_eq!(check(&text), "key does not decode at byte 14: string is not UTF-8");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn fields() -> impl Strategy<Value = Fields> {
 
 proptest! {
     #[test]
-    fn composite_keys_sort_as_their_fields(a in fields(), b in fields()) {
+    fn composite_keys_sort_like_their_fields(a in fields(), b in fields()) {
         let order = |fields: &Fields| {
             let (bytes, number, text, short, descending) = fields.clone();
             (bytes, number, text.into_bytes(), short, std::cmp::Reverse(descending))
@@ -164,12 +164,12 @@ proptest! {
     }
 
     #[test]
-    fn composite_keys_come_back(fields in fields()) {
+    fn composite_keys_round_trip(fields in fields()) {
         prop_assert_eq!(read(&write(&fields)).unwrap(), fields);
     }
 
     #[test]
-    fn any_bytes_decode_or_fail_but_never_panic(key in bytes()) {
+    fn decoding_arbitrary_bytes_never_panics(key in bytes()) {
         if let Ok(fields) = read(&key) {
             prop_assert_eq!(write(&fields), key);
         }

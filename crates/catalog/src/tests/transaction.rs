@@ -36,7 +36,7 @@ fn batch(layer: &Layer) -> Batch {
 
 proptest! {
     #[test]
-    fn reads_see_own_writes_over_the_group_over_the_store(
+    fn reads_prefer_own_writes_then_group_then_store(
         base in layer(), group in layer(), own in layer(),
         start in key(), end in key(), limit in 0_usize..12,
     ) {
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn writes_that_cannot_be_stored_are_refused() {
+fn invalid_writes_are_refused() {
     let store = MemoryStore::new(&SPACES);
     let group = Batch::new();
     let mut transaction = Transaction::new(&store, &SPACES, &group);

@@ -1,6 +1,6 @@
 //! Kills a committing process at a random moment, and checks what is left.
 //!
-//! The child is this test itself, told by an environment variable to commit until it is killed.
+//! The child is this test itself: an environment variable makes it commit until it is killed.
 //! Each of its closures takes the next number from a counter row. Under that number it writes one
 //! row in each of two spaces, and moves a window of recent rows in a third. So what is left must be
 //! exactly the closures 1 to n, complete, with n at least the largest acknowledged number.
@@ -39,7 +39,7 @@ const CONFIG: FjallConfig = FjallConfig {
 };
 
 #[test]
-fn acknowledged_closures_survive_a_kill_and_none_is_split() {
+fn acknowledged_closures_survive_a_kill_whole() {
     if let Ok(directory) = std::env::var(CHILD_DIRECTORY) {
         commit_until_killed(Path::new(&directory));
     }
@@ -69,7 +69,7 @@ fn eprint_seed(seed: u64) {
 /// Runs the child for a random time. Returns the largest number it acknowledged.
 fn run_and_kill(directory: &Path, random: &mut RandomStream) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::acknowledged_closures_survive_a_kill_and_none_is_split"])
+        .args(["--exact", "crash::acknowledged_closures_survive_a_kill_whole"])
         .args(["--nocapture", "--test-threads", "1"])
         .env(CHILD_DIRECTORY, directory)
         .stdout(Stdio::piped())

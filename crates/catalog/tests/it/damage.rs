@@ -76,23 +76,23 @@ fn files(path: &Path) -> Vec<PathBuf> {
 fn count(store: &FjallStore, space: Space) -> Result<u32, CatalogError> {
     let rows = store.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX)?;
     for (key, value) in &rows {
-        assert_eq!(key, &value[..4], "a row is right or an error");
+        assert_eq!(key, &value[..4], "a row is correct or an error");
     }
     Ok(u32::try_from(rows.len()).unwrap())
 }
 
 #[test]
-fn a_store_in_use_is_locked() {
+fn open_store_is_locked() {
     let (_parent, path) = closed();
-    let held = open(&path).unwrap();
+    let opened = open(&path).unwrap();
     let error = open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-    drop(held);
+    drop(opened);
     open(&path).unwrap();
 }
 
 #[test]
-fn an_open_snapshot_keeps_the_store_and_its_lock() {
+fn open_snapshot_keeps_the_store_locked() {
     let (_parent, path) = closed();
     let store = open(&path).unwrap();
     let snapshot = store.snapshot();
@@ -123,7 +123,7 @@ fn other_versions_are_refused() {
 }
 
 #[test]
-fn a_list_of_spaces_that_is_cut_or_altered_is_refused() {
+fn truncated_or_altered_space_list_is_refused() {
     let (_parent, path) = closed();
     let list = path.join("spaces");
     let whole = fs::read(&list).unwrap();
@@ -138,14 +138,14 @@ fn a_list_of_spaces_that_is_cut_or_altered_is_refused() {
         let error = open(&path).unwrap_err();
         let is_refused = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid);
         assert!(is_refused, "{error}: {damaged:?}");
-        assert_eq!(fs::read(&list).unwrap(), damaged, "nothing is written over");
+        assert_eq!(fs::read(&list).unwrap(), damaged, "the file is not overwritten");
     }
     fs::write(&list, &whole).unwrap();
     assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
 }
 
 #[test]
-fn a_list_of_spaces_without_a_checksum_is_read_and_gets_one() {
+fn space_list_without_checksum_is_read_and_gets_one() {
     let (_parent, path) = closed();
     let list = path.join("spaces");
     let whole = fs::read_to_string(&list).unwrap();
@@ -157,7 +157,7 @@ fn a_list_of_spaces_without_a_checksum_is_read_and_gets_one() {
 }
 
 #[test]
-fn a_missing_part_is_damage_and_nothing_is_removed() {
+fn missing_file_is_damage_and_nothing_is_removed() {
     let (parent, whole) = closed();
     let journal = files(&whole).into_iter().find(|path| path.extension() == Some("jnl".as_ref()));
     let journal = journal.unwrap().file_name().unwrap().to_str().unwrap().to_owned();
@@ -190,14 +190,14 @@ fn a_missing_part_is_damage_and_nothing_is_removed() {
 }
 
 #[test]
-fn strangers_in_the_directory_are_damage() {
+fn unknown_files_in_the_directory_are_damage() {
     let (parent, whole) = closed();
-    for stranger in ["keyspaces/stranger", "9.jnl", "stranger.jnl"] {
+    for unknown in ["keyspaces/stranger", "9.jnl", "stranger.jnl"] {
         let path = parent.path().join("damaged");
         copy(&whole, &path);
-        fs::create_dir(path.join(stranger)).unwrap();
-        let error = open(&path).expect_err(stranger);
-        assert_eq!(error.kind(), ErrorKind::Corrupt, "{stranger}: {error}");
+        fs::create_dir(path.join(unknown)).unwrap();
+        let error = open(&path).expect_err(unknown);
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{unknown}: {error}");
         fs::remove_dir_all(&path).unwrap();
     }
     let file = parent.path().join("file");
@@ -206,7 +206,7 @@ fn strangers_in_the_directory_are_damage() {
 }
 
 #[test]
-fn an_unfinished_creation_is_begun_again() {
+fn unfinished_creation_is_restarted() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
     let part = parent.path().join("catalog.part");
@@ -244,7 +244,7 @@ fn crashed() -> (TempDir, PathBuf, String, usize, usize) {
 }
 
 #[test]
-fn a_torn_last_batch_is_cut_off_and_kept_aside() {
+fn torn_last_batch_is_cut_off_and_saved() {
     let (parent, whole, journal, start, end) = crashed();
     let sectors = start.div_ceil(SECTOR_BYTES)..end.div_ceil(SECTOR_BYTES);
     assert!(sectors.len() > 2, "the last batch fills {sectors:?}");
@@ -268,14 +268,14 @@ fn a_torn_last_batch_is_cut_off_and_kept_aside() {
         fs::write(path.join(&journal), &content).unwrap();
         let store = open(&path).unwrap();
         if rest > 0 {
-            let cut = store.cut_batch().expect("it was cut");
+            let cut = store.cut_batch().expect("the batch was cut off");
             assert_eq!((cut.offset, cut.bytes), (start as u64, rest as u64), "seed {seed}");
             let kept = fs::read(cut.kept.as_ref().unwrap()).unwrap();
             assert_eq!(kept, content[start..start + rest], "seed {seed}");
         }
         drop(store);
         let store = open(&path).unwrap();
-        assert_eq!(store.cut_batch(), None, "nothing more is cut");
+        assert_eq!(store.cut_batch(), None, "nothing else is cut off");
         let rows = (count(&store, LEFT).unwrap(), count(&store, RIGHT).unwrap());
         assert_eq!(rows, (ROWS - 1, ROWS - 1), "seed {seed}");
         store.apply(batch(0)).unwrap();
@@ -290,7 +290,7 @@ fn a_torn_last_batch_is_cut_off_and_kept_aside() {
 
 /// With one flipped bit in the last batch: it was acknowledged, so it must not be cut off.
 #[test]
-fn a_flipped_bit_of_the_last_batch_is_refused_and_salvaged() {
+fn flipped_bit_in_last_batch_is_refused_and_salvaged() {
     let (parent, whole, journal, start, end) = crashed();
     for seed in 0..10 {
         let mut random = Seed::new(seed).stream();
@@ -317,7 +317,7 @@ fn a_flipped_bit_of_the_last_batch_is_refused_and_salvaged() {
 /// With several damaged bytes in the last batch, but its end and all sectors present: it is not
 /// torn.
 #[test]
-fn a_last_batch_written_to_its_end_is_not_torn() {
+fn damaged_but_complete_last_batch_is_not_torn() {
     let (_parent, path, journal, start, end) = crashed();
     let mut content = fs::read(path.join(&journal)).unwrap();
     content[usize::midpoint(start, end)..][..20].fill(b'x');
@@ -331,8 +331,8 @@ fn a_last_batch_written_to_its_end_is_not_torn() {
 fn salvage(path: &Path) -> (usize, Vec<Damage>) {
     let mut rows = std::collections::BTreeSet::new();
     let report = FjallStore::salvage(path, &SPACES, &mut |space, key, value| {
-        assert_eq!(key, &value[..4], "a row is right or not there");
-        assert!(rows.insert((space, key.to_vec())), "a row comes once");
+        assert_eq!(key, &value[..4], "a row is correct or missing");
+        assert!(rows.insert((space, key.to_vec())), "each row is visited once");
     });
     let report = report.unwrap();
     assert_eq!(report.rows, rows.len() as u64);
@@ -340,7 +340,7 @@ fn salvage(path: &Path) -> (usize, Vec<Damage>) {
 }
 
 #[test]
-fn salvage_of_a_whole_store_finds_its_rows_and_no_damage() {
+fn salvage_of_an_undamaged_store_finds_all_rows() {
     let (_parent, path) = closed();
     let before = files(&path);
     assert_eq!(salvage(&path), (2 * ROWS as usize, Vec::new()));
@@ -356,7 +356,7 @@ fn salvage_of_a_whole_store_finds_its_rows_and_no_damage() {
 }
 
 #[test]
-fn salvage_reads_around_a_lost_page() {
+fn salvage_skips_a_lost_page() {
     let (parent, whole) = closed();
     let tables: Vec<PathBuf> = files(&whole)
         .into_iter()
@@ -384,7 +384,7 @@ fn salvage_reads_around_a_lost_page() {
 /// With one flipped bit anywhere, opening is refused or reads correctly, and salvage finds every
 /// row.
 #[test]
-fn a_flipped_bit_loses_no_row_to_salvage() {
+fn flipped_bit_loses_no_row_in_salvage() {
     let (parent, whole) = closed();
     let (other, crashed, ..) = crashed();
     for seed in 0..flip_count() / 2 {
@@ -417,7 +417,7 @@ fn a_flipped_bit_loses_no_row_to_salvage() {
 }
 
 #[test]
-fn a_damaged_batch_before_the_last_is_refused_and_kept() {
+fn damaged_earlier_batch_is_refused_and_kept() {
     let (parent, whole, journal, start, _) = crashed();
     let mut refused = 0;
     for seed in 0..40 {
@@ -467,7 +467,7 @@ fn with_many_tables() -> (TempDir, PathBuf) {
 
 /// With one flipped bit in any table, opening names the table and changes nothing.
 #[test]
-fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
+fn flipped_bit_in_any_table_is_refused_at_open() {
     let (parent, whole) = with_many_tables();
     let tables = tables(&whole);
     assert!(tables.len() > SPACES.len(), "{tables:?}");
@@ -496,7 +496,7 @@ fn a_flipped_bit_of_any_table_is_refused_at_the_start() {
 /// A block that becomes damaged while the store is open: the reader gets an error, and the store
 /// records it.
 #[test]
-fn damage_that_is_met_later_is_kept() {
+fn damage_found_after_open_is_recorded() {
     let (_parent, path) = closed();
     // No block of it is in memory yet, except those that opening reads.
     let store = open(&path).unwrap();
@@ -514,7 +514,7 @@ fn damage_that_is_met_later_is_kept() {
 /// A compaction that runs into a damaged table fails every time: the store names the table, and is
 /// not reopened forever.
 #[test]
-fn a_table_that_fails_compactions_is_named() {
+fn table_that_fails_compaction_is_named() {
     let (_parent, path) = closed();
     let store = open(&path).unwrap();
     for table in tables(&path) {
@@ -522,7 +522,7 @@ fn a_table_that_fails_compactions_is_named() {
         (0..end / 2).step_by(1000).for_each(|at| flip(&table, at));
     }
     let is_refused = |row| store.apply(batch(row % ROWS)).and_then(|()| store.check()).is_err();
-    assert!((0..100 * ROWS).any(is_refused), "a compaction meets it");
+    assert!((0..100 * ROWS).any(is_refused), "a compaction reads the damage");
     let error = store.reopen().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(matches!(store.damage(), Some(CatalogError::Damaged { .. })), "{:?}", store.damage());
@@ -540,7 +540,7 @@ fn flip_count() -> u64 {
 }
 
 #[test]
-fn a_flipped_byte_is_an_error_or_harmless() {
+fn flipped_byte_is_an_error_or_harmless() {
     let (parent, whole) = closed();
     let mut refused = 0;
     for seed in 0..flip_count() {
@@ -569,5 +569,5 @@ fn a_flipped_byte_is_an_error_or_harmless() {
         }
         fs::remove_dir_all(&path).unwrap();
     }
-    assert!(refused > 0, "some flips met something that matters");
+    assert!(refused > 0, "some flips were detected");
 }

@@ -48,7 +48,7 @@ fn parent() -> TempDir {
 }
 
 #[test]
-fn a_filled_space_is_read_at_once_after_opening_and_by_salvage() {
+fn bulk_loaded_space_survives_reopen_and_salvage() {
     let parent = parent();
     let path = parent.path().join("catalog");
     let store = open(&path);
@@ -69,7 +69,7 @@ fn a_filled_space_is_read_at_once_after_opening_and_by_salvage() {
 }
 
 #[test]
-fn what_is_written_after_counts_and_what_was_deleted_before_does_not() {
+fn bulk_load_overrides_earlier_and_yields_to_later_writes() {
     let parent = parent();
     let path = parent.path().join("catalog");
     let store = open(&path);
@@ -97,7 +97,7 @@ fn what_is_written_after_counts_and_what_was_deleted_before_does_not() {
 }
 
 #[test]
-fn rows_that_end_with_an_error_are_not_there() {
+fn failed_bulk_load_stores_no_rows() {
     let parent = parent();
     let path = parent.path().join("catalog");
     let store = open(&path);

@@ -64,7 +64,7 @@ fn without_tables(path: &Path) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn a_store_whose_flush_failed_is_read_and_mends_when_it_can_write_again() {
+fn store_stays_readable_after_failed_flush_and_recovers() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
     let store = open(&path);
@@ -89,7 +89,7 @@ fn a_store_whose_flush_failed_is_read_and_mends_when_it_can_write_again() {
 }
 
 #[test]
-fn a_store_whose_directory_is_gone_says_so_until_it_is_back() {
+fn missing_directory_is_reported_until_it_returns() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
     let away = parent.path().join("away");
@@ -116,7 +116,7 @@ fn a_store_whose_directory_is_gone_says_so_until_it_is_back() {
 }
 
 #[test]
-fn a_committer_mends_its_store_without_help() {
+fn committer_reopens_its_store_by_itself() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
     let store = Arc::new(open(&path));
@@ -147,7 +147,7 @@ fn a_committer_mends_its_store_without_help() {
 }
 
 #[test]
-fn a_store_is_not_opened_anew_under_a_reader() {
+fn reopen_is_refused_while_a_reader_is_open() {
     let parent = tempfile::tempdir().unwrap();
     let store = open(&parent.path().join("catalog"));
     put(&store, NAMES, "key").unwrap();
@@ -162,7 +162,7 @@ fn a_store_is_not_opened_anew_under_a_reader() {
 }
 
 #[test]
-fn deleted_and_replaced_rows_leave_every_file() {
+fn deleted_and_replaced_rows_are_purged_from_files() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("catalog");
     let store = open(&path);
@@ -177,7 +177,7 @@ fn deleted_and_replaced_rows_leave_every_file() {
     delete(&store, "secret-in-a-table");
     delete(&store, "secret-in-the-journal");
     let traces = ["secret-in-a-table", "secret-in-the-journal", "replacedreplaced"];
-    assert!(traces.iter().any(|text| holds(&path, text)), "the engine alone forgets nothing");
+    assert!(traces.iter().any(|text| holds(&path, text)), "the engine alone purges nothing");
 
     put(&store, OTHER, "last").unwrap();
     assert!(store.compact(&[NAMES]).unwrap() > ByteCount::ZERO);
@@ -193,7 +193,7 @@ fn deleted_and_replaced_rows_leave_every_file() {
 }
 
 #[test]
-fn nothing_is_appended_to_a_journal_that_was_found() {
+fn open_never_appends_to_an_existing_journal() {
     let parent = tempfile::tempdir().unwrap();
     let (path, left) = (parent.path().join("catalog"), parent.path().join("left"));
     let store = open(&path);
@@ -202,10 +202,10 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
     copy(&path, &left);
     drop(store);
     let is_empty = |path: &Path| fs::read(path.join("0.jnl")).unwrap().iter().all(|&b| b == 0);
-    assert!(is_empty(&path), "a store that is closed leaves nothing to replay");
-    assert!(!is_empty(&left), "one that crashed does");
+    assert!(is_empty(&path), "a closed store has an empty journal");
+    assert!(!is_empty(&left), "a crashed store has a journal");
     let store = open(&left);
-    assert!(is_empty(&left), "and its rows go to tables first");
+    assert!(is_empty(&left), "its rows go to tables first");
     assert_eq!(keys(&store).len(), 50);
     // Sequence numbers continue after those of the tables: a newer row wins.
     let mut batch = Batch::new();
@@ -216,7 +216,7 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
 }
 
 #[test]
-fn a_store_that_is_not_accepted_stays_as_it_was() {
+fn store_that_is_not_accepted_stays_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("catalog");
     let store = open(&path);
@@ -227,7 +227,7 @@ fn a_store_that_is_not_accepted_stays_as_it_was() {
     drop(store);
     let journal = fs::read(killed.join("0.jnl")).unwrap();
     let refused = FjallStore::open_if(&killed, &[NAMES, OTHER], &CONFIG, |view| {
-        assert!(view.get(NAMES, b"a")?.is_some(), "what is in the journal is seen");
+        assert!(view.get(NAMES, b"a")?.is_some(), "rows in the journal are visible");
         Err(CatalogError::Stopped)
     });
     assert!(matches!(refused, Err(CatalogError::Stopped)));

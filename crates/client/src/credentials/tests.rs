@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::{credentials_path, read, read_or_generate};
 
 #[test]
-fn a_pair_is_made_once_and_kept_private() {
+fn key_pair_is_generated_once_with_mode_0600() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(read(folder.path()).unwrap(), None);
     let (first, is_new) = read_or_generate(folder.path()).unwrap();
@@ -20,7 +20,7 @@ fn a_pair_is_made_once_and_kept_private() {
 }
 
 #[test]
-fn a_damaged_file_is_refused_without_showing_it() {
+fn damaged_credentials_error_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let text = "access_key = \"A\"\nsecret_key = top-secret\n";
     std::fs::write(credentials_path(folder.path()), text).unwrap();

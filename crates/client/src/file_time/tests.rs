@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn dates_of_s3_and_of_rclone_are_the_same_moments() {
+fn s3_dates_and_rclone_mtimes_parse_to_same_time() {
     let moment = FileTime::parse_seconds("1445412480").unwrap();
     assert_eq!(FileTime::parse_date("2015-10-21T07:28:00.000Z"), Some(moment));
     assert_eq!(FileTime::parse_date("Wed, 21 Oct 2015 07:28:00 GMT"), Some(moment));
@@ -16,7 +16,7 @@ fn dates_of_s3_and_of_rclone_are_the_same_moments() {
 }
 
 #[test]
-fn what_is_no_time_is_none() {
+fn invalid_times_are_rejected() {
     for text in ["", "-", ".", ".5", "1.5.5", "1e9", "+1", "1.-5", "99999999999999999999", "noon"] {
         assert_eq!(FileTime::parse_seconds(text), None, "{text}");
     }
@@ -24,7 +24,7 @@ fn what_is_no_time_is_none() {
 }
 
 #[test]
-fn a_file_keeps_its_time() {
+fn file_mtime_round_trips() {
     let file = tempfile::tempfile().unwrap();
     for text in ["-1.5", "0", "1445412480.123456789"] {
         let time = FileTime::parse_seconds(text).unwrap();
@@ -35,13 +35,13 @@ fn a_file_keeps_its_time() {
 
 proptest! {
     #[test]
-    fn a_header_says_the_whole_time(seconds in -(1i64 << 40)..1 << 40, rest in 0u32..999_999_999) {
+    fn mtime_header_round_trips(seconds in -(1i64 << 40)..1 << 40, rest in 0u32..999_999_999) {
         let time = FileTime(i128::from(seconds) * NANOS + i128::from(rest));
         prop_assert_eq!(FileTime::parse_seconds(&time.to_string()), Some(time));
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in ".*") {
+    fn parsing_any_text_does_not_panic(text in ".*") {
         let _ = (FileTime::parse_seconds(&text), FileTime::parse_date(&text));
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{NameError, S3Url, check_key_length, key_of, path_of};
 
 #[test]
-fn urls_are_parsed_or_refused() {
+fn s3_urls_are_parsed_or_rejected() {
     let parse = |text: &str| text.parse::<S3Url>().map(|url| (url.bucket, url.key));
     let shown: Vec<_> = ["s3://b", "s3://b/", "s3://b/a/b c", "s3://b//x", "s3:///x", "b/x", ""]
         .map(|text| format!("{text:?} {:?}", parse(text)))
@@ -28,7 +28,7 @@ fn urls_are_parsed_or_refused() {
 }
 
 #[test]
-fn a_folder_covers_no_neighbor() {
+fn folder_does_not_cover_sibling_prefix() {
     let covers = |url: &str, key: &str| url.parse::<S3Url>().unwrap().covers(key);
     assert!(covers("s3://b/docs", "docs") && covers("s3://b/docs", "docs/a/b"));
     assert!(!covers("s3://b/docs", "docs2") && !covers("s3://b/docs", "docs2/a"));
@@ -37,7 +37,7 @@ fn a_folder_covers_no_neighbor() {
 }
 
 #[test]
-fn keys_that_leave_the_folder_are_refused() {
+fn keys_outside_the_folder_are_rejected() {
     for key in [
         "../x",
         "a/../../x",
@@ -62,7 +62,7 @@ fn keys_that_leave_the_folder_are_refused() {
 }
 
 #[test]
-fn keys_of_folders_and_odd_names_become_paths() {
+fn keys_map_to_relative_paths() {
     let path = |prefix, key| path_of(prefix, key).unwrap();
     assert_eq!(path("", "a/b/"), PathBuf::from("a/b"));
     assert_eq!(path("p/", "p/"), PathBuf::new());
@@ -71,7 +71,7 @@ fn keys_of_folders_and_odd_names_become_paths() {
 }
 
 #[test]
-fn names_that_are_no_keys_are_refused() {
+fn invalid_keys_are_rejected() {
     use std::os::unix::ffi::OsStrExt as _;
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"bad\xff"));
     assert!(matches!(key_of("p/", odd), Err(NameError::NotUtf8 { .. })));
@@ -83,7 +83,7 @@ fn names_that_are_no_keys_are_refused() {
 
 proptest! {
     #[test]
-    fn a_path_survives_its_key(
+    fn path_to_key_round_trips(
         prefix in "([a-z .+%]{1,8}/){0,2}",
         segments in prop::collection::vec("[^/\\x00]{1,12}", 1..5),
     ) {
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn no_key_leads_out(key in "([./a\\\\\\x00]|\\.\\.){0,12}") {
+    fn no_key_escapes_the_folder(key in "([./a\\\\\\x00]|\\.\\.){0,12}") {
         if let Ok(path) = path_of("", &key) {
             prop_assert!(path.components().all(|c| matches!(c, Component::Normal(_))));
             prop_assert!(Path::new("/folder").join(&path).starts_with("/folder"));

@@ -164,10 +164,10 @@ impl Client {
             |reason: String| S3Error::BadEndpoint { endpoint: config.endpoint.clone(), reason };
         let endpoint = Url::parse(&config.endpoint).map_err(|error| bad(error.to_string()))?;
         if !matches!(endpoint.scheme(), "http" | "https") {
-            return Err(bad("it begins with neither http:// nor https://".to_owned()));
+            return Err(bad("it must begin with http:// or https://".to_owned()));
         }
         if endpoint.path() != "/" || endpoint.query().is_some() {
-            return Err(bad("it has a path; buckets are named by s3:// URLs".to_owned()));
+            return Err(bad("it must have no path; name buckets by s3:// URLs".to_owned()));
         }
         let builder = http_builder(&config.trust).map_err(bad)?;
         let http = builder
@@ -332,7 +332,7 @@ impl Client {
             match self.send_once(call).await {
                 Ok(response) => return Ok(response),
                 Err(error) if error.is_transient() && attempt < limits::ATTEMPTS_MAX => {
-                    tracing::debug!(attempt, %error, "request is sent again");
+                    tracing::debug!(attempt, %error, "retrying the request");
                     back_off(attempt).await;
                     attempt += 1;
                 }

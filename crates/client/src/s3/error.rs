@@ -45,22 +45,22 @@ impl S3ErrorKind {
 pub enum S3Error {
     #[error("{operation} of {target} was refused with {status} {code}: {message}")]
     Service { operation: &'static str, target: String, status: u16, code: String, message: String },
-    #[error("{operation} of {target}: no answer from {endpoint}")]
+    #[error("{operation} of {target}: no response from {endpoint}")]
     Unreachable {
         operation: &'static str,
         target: String,
         endpoint: String,
         source: reqwest::Error,
     },
-    #[error("answer to {operation} is not understood: {reason}")]
+    #[error("cannot parse the response to {operation}: {reason}")]
     Protocol { operation: &'static str, reason: String },
-    #[error("{algorithm} of {target} is {actual}, not {expected}: it was damaged on the way")]
+    #[error("{algorithm} of {target} is {actual}, not {expected}: it was damaged in transit")]
     Damaged { target: String, algorithm: &'static str, expected: String, actual: String },
     #[error("{target} ended after {received} of {expected} bytes")]
     Short { target: String, received: u64, expected: u64 },
     #[error("key \"{key}\" has a segment \".\" or \"..\", which an HTTP path cannot carry")]
     UnaddressableKey { key: String },
-    #[error("request cannot be signed: {reason}")]
+    #[error("cannot sign the request: {reason}")]
     Unsigned { reason: String },
     #[error("endpoint \"{endpoint}\" is not usable: {reason}")]
     BadEndpoint { endpoint: String, reason: String },
@@ -68,7 +68,7 @@ pub enum S3Error {
     FileChanged { path: String },
     #[error("the input is longer than {bytes} bytes, the most that fits one object")]
     InputTooLong { bytes: u64 },
-    #[error("nobody reads standard output any more")]
+    #[error("standard output was closed by its reader")]
     ReaderGone,
     #[error("cannot {action} \"{path}\"")]
     File { action: &'static str, path: String, source: std::io::Error },

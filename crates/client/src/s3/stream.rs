@@ -29,7 +29,7 @@ pub struct StreamedUpload {
 }
 
 impl Client {
-    /// Puts everything that `input` gives as `key`; calls `sent` with the number of bytes that
+    /// Puts everything that `input` gives as `key`; calls `on_sent` with the number of bytes that
     /// arrived.
     pub async fn put_stream(
         &self,
@@ -37,17 +37,17 @@ impl Client {
         key: &str,
         input: impl Read + Send + 'static,
         properties: ObjectProperties<'_>,
-        sent: &(dyn Fn(u64) + Sync),
+        on_sent: &(dyn Fn(u64) + Sync),
     ) -> Result<StreamedUpload, S3Error> {
         let (input, first) = read(input, limits::MULTIPART_THRESHOLD_BYTES).await?;
         let bytes = first.len() as u64;
         if bytes < limits::MULTIPART_THRESHOLD_BYTES {
             let etag = self.put_bytes(bucket, key, first, properties).await?;
-            sent(bytes);
+            on_sent(bytes);
             return Ok(StreamedUpload { etag, bytes });
         }
         let upload = self.create_upload(bucket, key, properties.headers()).await?;
-        let done = self.stream_parts((bucket, key, &upload), input, first, sent).await;
+        let done = self.stream_parts((bucket, key, &upload), input, first, on_sent).await;
         let bytes = done.iter().flatten().map(|part| part.bytes).sum();
         let etag = self.complete_or_abort(bucket, key, &upload, done).await?;
         Ok(StreamedUpload { etag, bytes })
@@ -59,7 +59,7 @@ impl Client {
         (bucket, key, upload): (&str, &str, &str),
         input: impl Read + Send + 'static,
         first: Bytes,
-        sent: &(dyn Fn(u64) + Sync),
+        on_sent: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<UploadedPart>, S3Error> {
         let budget = Budget::default();
         let pieces =
@@ -75,7 +75,7 @@ impl Client {
         let send = |piece: Result<_, S3Error>| async move {
             let (number, body, _memory) = piece?;
             let part = self.put_part(bucket, key, upload, number, body).await?;
-            sent(part.bytes);
+            on_sent(part.bytes);
             Ok::<_, S3Error>(part)
         };
         pieces.map(send).buffered(limits::PARTS_IN_FLIGHT_MAX).try_collect().await

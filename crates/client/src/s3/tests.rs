@@ -14,7 +14,7 @@ use super::xml::{self, UploadedPart};
 use crate::limits;
 
 #[test]
-fn a_listing_is_read_with_its_restore_states() {
+fn listing_parses_restore_status() {
     let page = xml::parse_list(
         r#"<?xml version="1.0" encoding="UTF-8"?>
         <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
@@ -44,7 +44,7 @@ fn a_listing_is_read_with_its_restore_states() {
 }
 
 #[test]
-fn wrong_documents_are_errors() {
+fn malformed_documents_are_errors() {
     for text in [
         "",
         "<html>",
@@ -59,7 +59,7 @@ fn wrong_documents_are_errors() {
 }
 
 #[test]
-fn errors_are_read_whatever_they_look_like() {
+fn error_documents_parse_leniently() {
     let document = xml::parse_error(
         "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchKey</Code><Message>no &lt;key&gt;</Message>\
          <Resource>/b/k</Resource></Error>",
@@ -70,7 +70,7 @@ fn errors_are_read_whatever_they_look_like() {
 }
 
 #[test]
-fn requests_escape_what_they_carry() {
+fn request_bodies_are_xml_escaped() {
     let keys = ["a&b".to_owned(), "<k>".to_owned()];
     let lines = |xml: &str| xml.replace("><", ">\n<");
     expect![[r#"
@@ -101,7 +101,7 @@ fn requests_escape_what_they_carry() {
 }
 
 #[test]
-fn restore_headers_have_two_forms() {
+fn restore_header_parses_both_forms() {
     let running = parse_restore_header("ongoing-request=\"true\"").unwrap();
     assert!(running.in_progress && running.expiry.is_none());
     let text = "ongoing-request=\"false\", expiry-date=\"Fri, 21 Dec 2012 00:00:00 GMT\"";
@@ -129,7 +129,7 @@ fn error_kinds_follow_status_and_code() {
 
 /// The check values of each algorithm over "123456789", as its definition gives them.
 #[test]
-fn every_offered_checksum_is_checked() {
+fn every_offered_checksum_is_verified() {
     let offers = [
         ("x-amz-checksum-crc64nvme", "rosUhgp5mIg="),
         ("x-amz-checksum-crc32c", "4waSgw=="),
@@ -152,7 +152,7 @@ fn every_offered_checksum_is_checked() {
 }
 
 #[test]
-fn what_says_nothing_about_the_body_is_not_checked() {
+fn unusable_checksums_are_ignored() {
     let offers = [
         ("x-amz-checksum-crc32", "y/Q5Jg==-3"),
         ("x-amz-checksum-crc64nvme", "y/Q5Jg=="),
@@ -168,7 +168,7 @@ fn what_says_nothing_about_the_body_is_not_checked() {
 }
 
 #[test]
-fn parts_are_whole_mebibytes_and_few_enough() {
+fn part_size_is_whole_mib_within_part_limit() {
     let mib = 1 << 20;
     for bytes in [limits::MULTIPART_THRESHOLD_BYTES + 1, 1 << 30, 160_000 * mib + 1, 5 << 40] {
         let part = part_bytes(bytes);
@@ -178,7 +178,7 @@ fn parts_are_whole_mebibytes_and_few_enough() {
 }
 
 #[test]
-fn dot_segments_cannot_be_sent() {
+fn keys_with_dot_segments_are_unaddressable() {
     for key in ["..", "a/../b", "./a", "a/."] {
         assert!(!is_addressable(key), "{key}");
     }
@@ -189,14 +189,14 @@ fn dot_segments_cannot_be_sent() {
 
 proptest! {
     #[test]
-    fn percent_encoding_returns(text in "\\PC*") {
+    fn percent_encoding_round_trips(text in "\\PC*") {
         let encoded = percent_encode(&text, false);
         prop_assert!(encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~%".contains(&b)));
         prop_assert_eq!(percent_decode(&encoded).unwrap(), text);
     }
 
     #[test]
-    fn crcs_of_parts_combine(
+    fn part_crcs_combine_to_whole_crc(
         body in prop::collection::vec(any::<u8>(), 0..200),
         cut in 0usize..200,
     ) {
@@ -207,7 +207,7 @@ proptest! {
 }
 
 #[test]
-fn parts_of_a_stream_grow_and_stay_within_bounds() {
+fn streamed_part_sizes_grow_within_bounds() {
     let lengths: Vec<u64> = (1..=limits::PARTS_MAX).map(streamed_part_bytes).collect();
     assert_eq!(lengths[0], limits::PART_BYTES_MIN);
     assert_eq!(lengths[999..1001], [16 << 20, 32 << 20]);

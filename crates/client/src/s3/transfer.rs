@@ -75,23 +75,23 @@ impl ObjectProperties<'_> {
 }
 
 impl Client {
-    /// Puts the file `source` as `key`; calls `sent` with the number of bytes that arrived. Returns
-    /// the ETag.
+    /// Puts the file `source` as `key` and returns the ETag; calls `on_sent` with numbers of bytes
+    /// that arrived.
     pub async fn put_file(
         &self,
         bucket: &str,
         key: &str,
         source: PutSource<'_>,
         budget: &Budget,
-        sent: &(dyn Fn(u64) + Sync),
+        on_sent: &(dyn Fn(u64) + Sync),
     ) -> Result<String, S3Error> {
         if source.bytes > limits::MULTIPART_THRESHOLD_BYTES {
-            return self.put_parts(bucket, key, source, budget, sent).await;
+            return self.put_parts(bucket, key, source, budget, on_sent).await;
         }
         let _memory = budget.take(source.bytes).await;
         let body = read_piece(source.path, 0, source.bytes, true).await?;
         let etag = self.put_bytes(bucket, key, body, source.properties).await?;
-        sent(source.bytes);
+        on_sent(source.bytes);
         Ok(etag)
     }
 
@@ -120,11 +120,11 @@ impl Client {
         key: &str,
         source: PutSource<'_>,
         budget: &Budget,
-        sent: &(dyn Fn(u64) + Sync),
+        on_sent: &(dyn Fn(u64) + Sync),
     ) -> Result<String, S3Error> {
         let headers = source.properties.headers();
         let upload = self.create_upload(bucket, key, headers).await?;
-        let done = self.send_parts(bucket, key, &upload, source, budget, sent).await;
+        let done = self.send_parts(bucket, key, &upload, source, budget, on_sent).await;
         self.complete_or_abort(bucket, key, &upload, done).await
     }
 
@@ -168,7 +168,7 @@ impl Client {
             .key(key)
             .query("uploadId", upload);
         if let Err(error) = self.send(&abort).await {
-            tracing::debug!(%error, "the upload could not be aborted");
+            tracing::debug!(%error, "cannot abort the upload");
         }
     }
 
@@ -179,7 +179,7 @@ impl Client {
         upload: &str,
         source: PutSource<'_>,
         budget: &Budget,
-        sent: &(dyn Fn(u64) + Sync),
+        on_sent: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<UploadedPart>, S3Error> {
         let part_bytes = part_bytes(source.bytes);
         let count = source.bytes.div_ceil(part_bytes);
@@ -191,7 +191,7 @@ impl Client {
             let is_last = index + 1 == count;
             let body = read_piece(source.path, start, bytes, is_last).await?;
             let part = self.put_part(bucket, key, upload, index + 1, body).await?;
-            sent(bytes);
+            on_sent(bytes);
             Ok::<_, S3Error>(part)
         });
         parts.buffered(limits::PARTS_IN_FLIGHT_MAX).try_collect().await
@@ -257,7 +257,7 @@ impl Client {
         })
     }
 
-    /// Fetches `key` into the file `path`, by way of a temporary file beside it; calls `received`
+    /// Fetches `key` into the file `path`, through a temporary file beside it; calls `on_received`
     /// with numbers of bytes. The file gets its name only when every byte has arrived and is
     /// correct.
     pub async fn get_file(
@@ -265,7 +265,7 @@ impl Client {
         bucket: &str,
         key: &str,
         path: &Path,
-        received: &(dyn Fn(u64) + Sync),
+        on_received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
         let call = get_call(bucket, key);
         let response = self.send(&call).await?;
@@ -273,17 +273,14 @@ impl Client {
         let part = create_temporary(path).map_err(file_error("create", path))?;
         let file = part.reopen().map_err(file_error("open", part.path()))?;
         let sink = tokio::fs::File::from_std(file);
-        let write_error = |source| S3Error::File {
-            action: "write what was fetched of",
-            path: call.target(),
-            source,
-        };
-        let head = self.receive(&call, response, sink, &write_error, received).await?;
+        let write_error =
+            |source| S3Error::File { action: "write the download of", path: call.target(), source };
+        let head = self.receive(&call, response, sink, &write_error, on_received).await?;
         if let Some(time) = head.file_time
             && let Err(error) = time.set(part.as_file())
         {
             // Bytes matter more; a sync compares them again.
-            tracing::debug!(%error, path = %path.display(), "the file keeps the time of now");
+            tracing::debug!(%error, path = %path.display(), "cannot set the modification time");
         }
         part.persist(path).map_err(|error| file_error("name", path)(error.error))?;
         Ok(head)
@@ -296,7 +293,7 @@ impl Client {
         bucket: &str,
         key: &str,
         sink: File,
-        received: &(dyn Fn(u64) + Sync),
+        on_received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
         let call = get_call(bucket, key);
         let response = self.send(&call).await?;
@@ -307,7 +304,7 @@ impl Client {
             file_error("write", Path::new("standard output"))(source)
         };
         let sink = tokio::fs::File::from_std(sink);
-        self.receive(&call, response, sink, &write_error, received).await
+        self.receive(&call, response, sink, &write_error, on_received).await
     }
 
     async fn receive(
@@ -316,33 +313,33 @@ impl Client {
         mut response: Response,
         sink: impl AsyncWrite + Unpin,
         write_error: &(dyn Fn(std::io::Error) -> S3Error + Sync),
-        received: &(dyn Fn(u64) + Sync),
+        on_received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
         let head = parse_head(response.headers());
         let mut verifier = Verifier::new(response.headers());
         let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, sink);
-        let (mut at, mut attempt) = (0, 1);
+        let (mut offset, mut attempt) = (0, 1);
         loop {
             let error = match response.chunk().await {
                 Ok(Some(chunk)) => {
                     verifier.update(&chunk);
                     file.write_all(&chunk).await.map_err(write_error)?;
-                    at += chunk.len() as u64;
-                    received(chunk.len() as u64);
+                    offset += chunk.len() as u64;
+                    on_received(chunk.len() as u64);
                     continue;
                 }
-                Ok(None) if at == head.bytes => break,
+                Ok(None) if offset == head.bytes => break,
                 Ok(None) => {
-                    S3Error::Short { target: call.target(), received: at, expected: head.bytes }
+                    S3Error::Short { target: call.target(), received: offset, expected: head.bytes }
                 }
                 Err(source) => self.unreachable(call, source),
             };
-            if attempt == limits::ATTEMPTS_MAX || at >= head.bytes {
+            if attempt == limits::ATTEMPTS_MAX || offset >= head.bytes {
                 return Err(error);
             }
             back_off(attempt).await;
             attempt += 1;
-            response = self.resume_from(call.bucket, call.key, at, &head.etag).await?;
+            response = self.resume_from(call.bucket, call.key, offset, &head.etag).await?;
         }
         file.flush().await.map_err(write_error)?;
         verifier.finish(&call.target())?;
@@ -353,16 +350,19 @@ impl Client {
         &self,
         bucket: &str,
         key: &str,
-        at: u64,
+        offset: u64,
         etag: &str,
     ) -> Result<Response, S3Error> {
         let call = Call::new("GetObject", Method::GET, bucket)
             .key(key)
-            .header("range", format!("bytes={at}-"))
+            .header("range", format!("bytes={offset}-"))
             .header("if-match", format!("\"{etag}\""));
         let response = self.send(&call).await?;
         if response.status().as_u16() != 206 {
-            let reason = format!("a range was answered with {}", response.status().as_u16());
+            let reason = format!(
+                "the response to a range request has status {}",
+                response.status().as_u16()
+            );
             return Err(S3Error::Protocol { operation: call.operation, reason });
         }
         Ok(response)
@@ -403,8 +403,8 @@ async fn read_piece(path: &Path, start: u64, bytes: u64, is_last: bool) -> Resul
                 file_error("read", &path)(source)
             }
         })?;
-        let now = file.metadata().map_err(file_error("read", &path))?.len();
-        if is_last && now != start + bytes {
+        let file_bytes = file.metadata().map_err(file_error("read", &path))?.len();
+        if is_last && file_bytes != start + bytes {
             return Err(changed());
         }
         Ok(Bytes::from(buffer))

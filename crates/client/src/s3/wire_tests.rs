@@ -75,7 +75,7 @@ fn checksum() -> String {
 }
 
 #[test]
-fn a_busy_server_is_asked_again_with_the_same_body() {
+fn slow_down_response_is_retried_with_same_body() {
     let busy = b"<Error><Code>SlowDown</Code><Message>later</Message></Error>";
     let (client, server) = serve(vec![
         response("503 Slow Down", "", busy.len(), busy),
@@ -96,18 +96,18 @@ fn a_busy_server_is_asked_again_with_the_same_body() {
 }
 
 #[test]
-fn a_refusal_is_not_repeated() {
+fn permanent_error_is_not_retried() {
     let body = b"<Error><Code>InvalidObjectState</Code><Message>archived</Message></Error>";
     let (client, server) = serve(vec![response("403 Forbidden", "", body.len(), body)]);
     let folder = tempfile::tempdir().unwrap();
     let error = get(&client, &folder.path().join("file")).unwrap_err();
     assert_eq!((error.kind(), error.code()), (S3ErrorKind::Archived, "InvalidObjectState"));
     assert_eq!(server.join().unwrap().len(), 1);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no temporary file is left");
 }
 
 #[test]
-fn a_body_that_breaks_off_is_continued() {
+fn truncated_download_resumes_with_range() {
     let (client, server) = serve(vec![
         response("200 OK", &checksum(), BODY.len(), &BODY[..10]),
         response("206 Partial Content", "", BODY.len() - 10, &BODY[10..]),
@@ -123,7 +123,7 @@ fn a_body_that_breaks_off_is_continued() {
 }
 
 #[test]
-fn a_continuation_from_the_start_is_not_taken() {
+fn resume_rejects_a_200_response() {
     let (client, server) = serve(vec![
         response("200 OK", &checksum(), BODY.len(), &BODY[..10]),
         response("200 OK", &checksum(), BODY.len(), BODY),
@@ -132,11 +132,11 @@ fn a_continuation_from_the_start_is_not_taken() {
     let error = get(&client, &folder.path().join("file")).unwrap_err();
     assert_eq!(error.kind(), S3ErrorKind::Internal);
     server.join().unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no temporary file is left");
 }
 
 #[test]
-fn a_flipped_bit_never_gets_a_name() {
+fn corrupt_download_creates_no_file() {
     let mut flipped = BODY.to_vec();
     flipped[12] ^= 1;
     let (client, server) = serve(vec![response("200 OK", &checksum(), BODY.len(), &flipped)]);
@@ -144,7 +144,7 @@ fn a_flipped_bit_never_gets_a_name() {
     let error = get(&client, &folder.path().join("file")).unwrap_err();
     assert_eq!(error.kind(), S3ErrorKind::Corrupt);
     server.join().unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no temporary file is left");
 }
 
 const COPIED: &[u8] = b"<CopyPartResult><ETag>&quot;part&quot;</ETag></CopyPartResult>";
@@ -154,7 +154,7 @@ fn source() -> CopySource<'static> {
 }
 
 #[test]
-fn a_large_copy_goes_in_ranges_with_its_metadata() {
+fn large_copy_is_multipart_and_keeps_metadata() {
     let created = b"<X><UploadId>up</UploadId></X>";
     let completed = b"<X><ETag>&quot;whole-3&quot;</ETag></X>";
     let head = "content-type: text/plain\r\nx-amz-meta-mtime: 5\r\netag: \"tag\"\r\n";
@@ -188,7 +188,7 @@ fn a_large_copy_goes_in_ranges_with_its_metadata() {
 }
 
 #[test]
-fn a_copy_that_fails_after_its_200_is_a_failure() {
+fn copy_error_inside_a_200_response_fails() {
     let body = b"<Error><Code>InternalError</Code><Message>later</Message></Error>";
     let (client, server) = serve(vec![response("200 OK", "", body.len(), body)]);
     let error = block_on(client.copy(source(), "bucket", "k", "GLACIER")).unwrap_err();
@@ -197,7 +197,7 @@ fn a_copy_that_fails_after_its_200_is_a_failure() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_is_told_apart_from_a_lost_connection() {
+fn broken_pipe_is_not_a_connection_error() {
     let (client, server) = serve(vec![response("200 OK", &checksum(), BODY.len(), BODY)]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

@@ -40,7 +40,7 @@ pub fn failure_probability(
     samples: u64,
     random: &mut impl FnMut() -> u64,
 ) -> Estimate {
-    assert!(samples > 0, "a simulation draws something");
+    assert!(samples > 0, "a simulation needs samples");
     let (sectors, limit) = (track.sectors() as f64, track.redundancy as f64);
     assert!(sectors > 0.0, "a track has sectors");
     let drawn_rate = ((limit + 1.0) / sectors).clamp(loss.mean(), 0.999);

@@ -42,7 +42,7 @@ fn gamma_of_integers_is_the_factorial() {
 
 /// Undecodable tracks with independent sectors, to two digits (computed by another program).
 #[test]
-fn tracks_are_as_tabled() {
+fn tracks_match_the_table() {
     let rates = [1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 1e-4];
     let table: [(u64, u64, [&str; 6]); 12] = [
         (50, 4, ["2.1e-4", "8.1e-6", "9.3e-8", "3.0e-9", "9.7e-11", "3.1e-14"]),
@@ -67,7 +67,7 @@ fn tracks_are_as_tabled() {
 }
 
 #[test]
-fn variation_between_tracks_is_as_tabled() {
+fn variation_between_tracks_matches_the_table() {
     let tracks = [track(100, 8), track(188, 15), track(200, 16), track(250, 20)];
     for (variation, expected) in [
         (0.1, ["5.0e-15", "5.5e-25", "2.1e-26", "5.4e-32"]),
@@ -81,7 +81,7 @@ fn variation_between_tracks_is_as_tabled() {
 }
 
 #[test]
-fn wide_codewords_are_as_tabled() {
+fn wide_codewords_match_the_table() {
     for (information, redundancy, rate, expected) in [
         (20_000, 400, 5e-3, "8e-112"),
         (20_000, 400, 1e-2, "1e-34"),
@@ -98,7 +98,7 @@ fn wide_codewords_are_as_tabled() {
 }
 
 #[test]
-fn platter_sets_are_as_tabled() {
+fn platter_sets_match_the_table() {
     for (information, expected) in [
         (12, ["1.2e-5", "1.4e-9", "1.4e-13", "1.4e-21"]),
         (16, ["3.4e-5", "3.8e-9", "3.9e-13", "3.9e-21"]),
@@ -112,7 +112,7 @@ fn platter_sets_are_as_tabled() {
 /// Silica section 6: 8 % and a sector loss of 1e-3 give less than 1e-24. From which track size on
 /// does that hold?
 #[test]
-fn the_claim_holds_from_188_sectors_on() {
+fn published_claim_holds_from_188_sectors_on() {
     let (loss, target) = (independent(1e-3), Probability::from_ln(1e-24f64.ln()));
     let eight = |is_information_only| Overhead { redundancy: 8, per: 100, is_information_only };
     assert_eq!(smallest_track(eight(true), loss, target, 1000), Some(track(188, 15)));
@@ -189,7 +189,7 @@ fn by_enumeration(sectors: u64, rate: f64, limit: u64) -> f64 {
 
 proptest! {
     #[test]
-    fn tails_are_sums(sectors in 1u64..60, rate in 0.001f64..0.9, limit in 0u64..60) {
+    fn tails_match_sums_of_terms(sectors in 1u64..60, rate in 0.001f64..0.9, limit in 0u64..60) {
         let found = independent(rate).probability_above(limit, sectors).value();
         let expected = by_enumeration(sectors, rate, limit);
         prop_assert!((found - expected).abs() <= 1e-10 * expected + 1e-300, "{found} {expected}");
@@ -204,7 +204,7 @@ fn assert_agrees(estimate: Estimate, chance: Probability) {
 }
 
 #[test]
-fn draws_confirm_the_sums() {
+fn simulation_confirms_the_sums() {
     let mut random = random(1);
     for (track, mean, variation) in [
         (track(188, 15), 1e-3, 0.0),
@@ -225,7 +225,7 @@ fn draws_confirm_the_sums() {
 
 /// A small large group at a rate where failures are common enough without weights.
 #[test]
-fn draws_confirm_the_large_group() {
+fn simulation_confirms_the_large_group() {
     let group =
         LargeGroup { track: track(20, 3), information_tracks: 12, redundancy_tracks: 2, span: 20 };
     let loss = SectorLoss::new(0.15, 0.4).unwrap();

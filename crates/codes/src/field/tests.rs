@@ -20,7 +20,7 @@ fn slow_mul(a: u8, b: u8) -> u8 {
 }
 
 #[test]
-fn bytes_multiply_as_defined_and_in_every_form() {
+fn byte_products_match_the_definition_in_every_form() {
     for a in 0..=255u8 {
         let [low, high] = gf8::nibbles(a);
         let affine = gf8::affine(a).to_le_bytes();
@@ -55,7 +55,7 @@ fn generators_are_primitive() {
 }
 
 #[test]
-fn every_element_of_the_middle_field_has_its_inverse() {
+fn every_element_of_gf16_has_an_inverse() {
     for a in 1..=u16::MAX {
         let a = a.to_le_bytes();
         assert_eq!(gf16::mul(a, gf16::inverse(a)), [1, 0], "{a:?}");

@@ -86,7 +86,7 @@ pub const fn element(number: usize) -> Element {
 #[must_use]
 pub const fn coefficient(chunk_log: u32, redundancy: usize, information: usize) -> Element {
     let chunk = 1 << chunk_log;
-    assert!(redundancy < chunk, "redundancy stands in the first chunk");
+    assert!(redundancy < chunk, "redundancy points are in the first chunk");
     let number = chunk + information;
     let distance = gf16::add(element(redundancy), element(number));
     gf16::mul(element(number >> chunk_log), gf16::inverse(distance))

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_begin_at_a_line_too_and_have_the_same_bytes() {
+    fn copies_are_aligned_and_equal() {
         let mut stripe = Stripe::new(3 * LINE);
         stripe.first_mut(3 * LINE).copy_from_slice(&[7; 3 * LINE]);
         // Allocations of odd sizes in between vary the addresses of the copies.

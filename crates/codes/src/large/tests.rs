@@ -38,7 +38,7 @@ pub(super) fn encode(
 }
 
 #[test]
-fn the_basis_is_cantors() {
+fn basis_is_a_cantor_basis() {
     assert_eq!(BASIS[0], [1, 0]);
     for pair in BASIS.windows(2) {
         assert_eq!(gf16::add(gf16::mul(pair[1], pair[1]), pair[1]), pair[0]);
@@ -50,7 +50,7 @@ fn the_basis_is_cantors() {
 }
 
 #[test]
-fn small_codes_are_the_definition_at_every_level() {
+fn small_codes_match_the_definition_at_every_level() {
     for information in 1..=20 {
         let given = shards(information, 128, 3);
         let optional: Vec<_> = given.iter().map(|s| Some(&s[..])).collect();
@@ -146,7 +146,7 @@ fn check_losses(
 }
 
 #[test]
-fn every_loss_of_small_codes_comes_back() {
+fn every_loss_of_small_codes_is_reconstructed() {
     for (information, redundancy) in [(1, 1), (1, 2), (2, 3), (4, 3), (5, 4), (6, 2), (3, 5)] {
         let code = LargeCode::new(information, redundancy).unwrap();
         let all = code_word(code, 128, information, 5);
@@ -170,7 +170,7 @@ fn every_loss_of_small_codes_comes_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn any_loss_up_to_the_redundancy_comes_back(
+    fn any_loss_up_to_the_redundancy_is_reconstructed(
         information in 1usize..300, redundancy in 1usize..80, blocks in 1usize..3, seed: u64,
         used in 0usize..300, lost in 0usize..80,
     ) {
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn codes_are_the_definition_at_every_level(
+    fn codes_match_the_definition_at_every_level(
         information in 1usize..140, redundancy in 1usize..70, seed: u64, used in 0usize..200,
     ) {
         let mut given = shards(information, 128, seed);
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_and_column_slices_are_the_whole(
+    fn streams_and_column_slices_match_the_whole(
         information in 1usize..100, redundancy in 1usize..40, blocks in 2usize..200, seed: u64,
         used in 0usize..100, cut in 1usize..199,
     ) {
@@ -253,7 +253,7 @@ fn track_terms(sectors: usize, parities: usize) -> Vec<Vec<(usize, u8)>> {
 }
 
 #[test]
-fn tracks_own_redundancy_helps() {
+fn joint_decoding_uses_the_redundancy_of_tracks() {
     for seed in 0..60u64 {
         let [a, b, c, d] = shards(1, 4, seed)[0][..].try_into().unwrap();
         let (tracks, sectors) = (2 + usize::from(a) % 4, 4 + usize::from(b) % 5);
@@ -370,7 +370,7 @@ const GOLDEN: [&str; 2] = [
 ];
 
 #[test]
-fn the_code_of_today_is_the_code_of_yesterday() {
+fn large_code_golden_bytes_do_not_change() {
     let byte = |i: usize, j: usize| (37 * i + 11 * j + j * j).to_le_bytes()[0];
     let given: Vec<Vec<u8>> = (0..3).map(|i| (0..128).map(|j| byte(i, j)).collect()).collect();
     let optional: Vec<_> = given.iter().map(|s| Some(&s[..])).collect();
@@ -432,7 +432,7 @@ fn coders_move_between_threads() {
 }
 
 #[test]
-fn signatures_go_through() {
+fn signatures_commute_with_the_code() {
     let code = LargeCode::new(40, 12).unwrap();
     let given = shards(40, 768, 8);
     let optional: Vec<_> = given.iter().map(|s| Some(&s[..])).collect();

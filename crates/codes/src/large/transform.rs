@@ -1,7 +1,7 @@
 //! The additive FFT of Lin, Chung and Han, in place, in a Cantor basis.
 //!
 //! A polynomial of degree below 2^k is written in the basis `X_i = product of s_j over the bits j
-//! set in i`. The transform converts between the values lookup the 2^k points of numbers `v ..` (v
+//! set in i`. The transform converts between the values at the 2^k points of numbers `v ..` (v
 //! a multiple of 2^k) and the coefficients by k levels of butterflies between shards `2^level`
 //! apart. The factor of the butterflies in the block that begins with the point of number v is
 //! `s_level` of that point, the element of number `v >> level` (see [`super::definition`]). That is

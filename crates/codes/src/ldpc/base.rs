@@ -60,7 +60,7 @@ impl BaseMatrix {
     ) -> Result<Self, CodeError> {
         let bad = |reason| Err(CodeError::BaseMatrix { reason });
         if !circulant.is_power_of_two() || !(64..=CIRCULANT_MAX).contains(&circulant) {
-            return bad("the circulant size is no power of two from 64 to 1024");
+            return bad("the circulant size is not a power of two from 64 to 1024");
         }
         if rows == 0 || columns.len() <= rows || columns.len() > COLUMNS_MAX {
             return bad("there are not more columns than rows, or too many");
@@ -95,8 +95,8 @@ impl BaseMatrix {
         }
         let mut columns = Vec::with_capacity(count);
         for line in lines {
-            let column =
-                parse_column(line, columns.len()).ok_or_else(|| bad("a column is not legible"))?;
+            let column = parse_column(line, columns.len())
+                .ok_or_else(|| bad("a column cannot be parsed"))?;
             columns.push(column);
         }
         if columns.len() != count {

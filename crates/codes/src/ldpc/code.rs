@@ -110,10 +110,10 @@ impl Code {
             places.eq([(step, 0), (step + 1, 0)])
         };
         if !staircase.iter().enumerate().all(|(step, column)| is_step(step, column)) {
-            return bad("the parity columns are no staircase");
+            return bad("the parity columns are not a staircase");
         }
         let &[first, middle, last] = &closing[..] else {
-            return bad("the first parity column has not weight 3");
+            return bad("the first parity column does not have weight 3");
         };
         if (first.row, middle.shift, last.row) != (0, 0, rows - 1) || first.shift != last.shift {
             return bad("the first parity column does not close the staircase");

@@ -23,7 +23,7 @@ fn small() -> Code {
 }
 
 #[test]
-fn the_tables_keep_their_promises() {
+fn standard_tables_have_the_documented_properties() {
     for (rate, block, code) in all() {
         let name = format!("{block:?} {rate:?}");
         let nominal: f64 = rate.name().parse().unwrap();
@@ -85,7 +85,7 @@ fn ranks_are_full() {
 }
 
 #[test]
-fn the_generator_makes_the_tables() {
+fn construction_reproduces_the_tables() {
     // The other rates take longer; the example builds them the same way.
     for rate in [Rate::R5of6, Rate::R7of8] {
         for block in Block::ALL {
@@ -96,7 +96,7 @@ fn the_generator_makes_the_tables() {
 }
 
 #[test]
-fn limits_are_where_density_evolution_turns() {
+fn limits_match_density_evolution() {
     for rate in [Rate::R5of6, Rate::R9of10] {
         let degrees = Degrees::compute(Code::standard(rate, Block::Bits16k).matrix());
         let erasures = |share: f64| {
@@ -163,7 +163,7 @@ fn golden(block: Block) -> String {
 }
 
 #[test]
-fn golden_words_stay() {
+fn golden_words_do_not_change() {
     assert_eq!(golden(Block::Bits16k), include_str!("golden/16k.txt"));
     assert_eq!(golden(Block::Bits64k), include_str!("golden/64k.txt"));
 }
@@ -213,7 +213,7 @@ fn wrong_lengths_are_refused() {
 }
 
 #[test]
-fn shapes_that_cannot_be_encoded_are_refused() {
+fn unencodable_matrices_are_refused() {
     let good = small().matrix().clone();
     type Change<'a> = &'a dyn Fn(&mut Vec<Vec<Entry>>);
     let with = |change: Change<'_>| {
@@ -244,7 +244,7 @@ fn shapes_that_cannot_be_encoded_are_refused() {
 }
 
 #[test]
-fn the_reference_is_not_much_better() {
+fn reference_decoder_is_not_much_better() {
     // Integers and min-sum cost a few hundredths of a decibel, and keep the waterfall region.
     let code = small();
     let channel = VoxelChannel::new(3, 0.15, UNITS_PER_LLR);
@@ -294,7 +294,7 @@ fn simulations_repeat_and_add_up() {
 }
 
 #[test]
-fn intervals_hold_their_share() {
+fn confidence_intervals_have_their_coverage() {
     let [low, share, high] = wilson_interval(10, 1000);
     assert!((share - 0.01).abs() < 1e-9);
     assert!(low < 0.0055 && low > 0.0054 && high > 0.0182 && high < 0.0184);
@@ -305,7 +305,7 @@ fn intervals_hold_their_share() {
 }
 
 #[test]
-fn tempering_finds_the_factor_that_was_lost() {
+fn temperature_fit_recovers_the_scale() {
     // Ratios of a Gaussian channel, overconfident by a factor of three.
     let mut random = Random::new(3);
     let known: Vec<(f32, bool)> = (0..20_000)

@@ -61,7 +61,7 @@ fn write(format: SectorFormat, seed: u64) -> Written {
 }
 
 #[test]
-fn sectors_come_back_in_every_code_and_alphabet() {
+fn sectors_round_trip_in_every_code_and_alphabet() {
     for rate in Rate::ALL {
         for (block, payload) in [(Block::Bits16k, 9000), (Block::Bits64k, 10_000)] {
             for bits in [1, 3, 4, 8] {
@@ -108,7 +108,7 @@ fn errors_and_unread_voxels_are_corrected_and_counted() {
 }
 
 #[test]
-fn damage_in_one_place_is_carried_by_all_codewords() {
+fn local_damage_is_shared_by_all_codewords() {
     let Written { mut codec, header, payload, symbols } = write(format(3, 30_000), 3);
     let mut soft = read(&codec, &symbols);
     // A square of 40 x 40 of 89,539 voxels. In a single codeword of 5,267 voxels, this would be 30
@@ -121,7 +121,7 @@ fn damage_in_one_place_is_carried_by_all_codewords() {
 }
 
 #[test]
-fn hopeless_sectors_give_a_reason_and_no_bytes() {
+fn undecodable_sectors_give_a_reason_and_no_bytes() {
     let Written { mut codec, header, symbols, .. } = write(format(3, 5000), 4);
     let mut soft = read(&codec, &symbols);
     let mut random = random(5);
@@ -135,7 +135,7 @@ fn hopeless_sectors_give_a_reason_and_no_bytes() {
 
 /// Zeros are codewords: a sector that was never written, or could not be read at all, converges.
 #[test]
-fn blank_sectors_do_not_pass() {
+fn blank_sectors_are_rejected() {
     let mut codec = SectorCodec::new(format(3, 5000)).unwrap();
     for soft in [0, 31] {
         let soft = vec![soft; codec.voxels() * 3];
@@ -147,7 +147,7 @@ fn blank_sectors_do_not_pass() {
 
 /// Codewords of two intact sectors, mixed: each converges, but the signature does not match.
 #[test]
-fn words_of_another_sector_do_not_pass() {
+fn codewords_of_another_sector_are_rejected() {
     let one = write(format(3, 5000), 8);
     let Written { mut codec, header, symbols, .. } = write(format(3, 5000), 9);
     let mut mixed = symbols;
@@ -166,7 +166,7 @@ fn words_of_another_sector_do_not_pass() {
 }
 
 #[test]
-fn another_sector_says_which() {
+fn another_sector_is_identified_by_its_header() {
     let Written { mut codec, header, symbols, .. } = write(format(4, 5000), 6);
     let soft = read(&codec, &symbols);
     let mut expected = header.clone();
@@ -177,7 +177,7 @@ fn another_sector_says_which() {
 }
 
 #[test]
-fn probabilities_decode_as_soft_bits_do() {
+fn probabilities_decode_like_soft_bits() {
     let Written { mut codec, header, payload, symbols } = write(format(3, 5000), 10);
     let demapper = Demapper::new(&codec.format().alphabet, DemapMethod::MaxLog, 2.0).unwrap();
     let mut random = random(11);
@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_shape_comes_back(
+    fn any_shape_round_trips(
         payload_bytes in 1usize..9000, header_bytes in 0usize..300, row_voxels in 1usize..400,
         bits in 1usize..=8, seed: u64,
     ) {

@@ -165,7 +165,7 @@ impl RunningSignature {
     #[must_use]
     pub fn with_isa(isa: Isa) -> Self {
         let Some(level) = Level::new(isa) else {
-            panic!("{} is not of this processor", isa.name());
+            panic!("{} is not supported by this processor", isa.name());
         };
         Self { level, lanes: Lanes::ZERO, partial: [0; SIGNATURE_BLOCK], partial_bytes: 0 }
     }

@@ -49,7 +49,7 @@ fn with_isa(isa: Isa, bytes: &[u8]) -> Signature {
 }
 
 #[test]
-fn the_order_of_the_step_is_a_third_of_all() {
+fn order_of_alpha_is_a_third_of_the_group() {
     assert_eq!(gf32::pow(ALPHA, 64), Y);
     assert_eq!(gf32::pow(Y, ORDER), gf32::ONE);
     for prime in [5, 17, 257, 65_537] {
@@ -76,7 +76,7 @@ fn golden_vectors() {
 }
 
 #[test]
-fn zeros_do_not_show() {
+fn zeros_do_not_change_a_signature() {
     assert_eq!(signature(&[]), Signature::ZERO);
     assert_eq!(signature(&[0; 1000]), Signature::ZERO);
     let bytes = pattern(1000);
@@ -107,7 +107,7 @@ fn wrong_arguments_are_refused() {
 /// Errors that are all the same difference, at positions where the powers of alpha sum to zero. The
 /// component at alpha^2 is then zero too, but the one at 1 / alpha is not.
 #[test]
-fn equal_differences_show_where_the_usual_pair_is_blind() {
+fn equal_differences_are_detected_unlike_at_alpha_squared() {
     // Gaussian elimination over GF(2): 33 powers of 32 bits are linearly dependent.
     let mut rows: Vec<(u32, u64)> = Vec::new();
     let mut dependent = 0u64;
@@ -132,7 +132,11 @@ fn equal_differences_show_where_the_usual_pair_is_blind() {
         bytes[p / 64 * SIGNATURE_BLOCK + p % 64] = 0x10;
     }
     assert_eq!(component(&bytes, ALPHA), [0; 4]);
-    assert_eq!(component(&bytes, gf32::mul(ALPHA, ALPHA)), [0; 4], "the usual pair sees nothing");
+    assert_eq!(
+        component(&bytes, gf32::mul(ALPHA, ALPHA)),
+        [0; 4],
+        "the usual pair detects nothing"
+    );
     assert_ne!(signature(&bytes), Signature::ZERO);
 }
 
@@ -173,7 +177,7 @@ fn a_tower_commutes_and_a_binary_basis_does_not() {
     let mut xor = [0; 128];
     data.iter().for_each(|shard| add_scaled(&mut xor, 1, shard));
     let binary = data.iter().fold(0, |sum, shard| sum ^ binary_basis(shard));
-    assert_eq!(binary, binary_basis(&xor), "any linear check goes through a plain sum");
+    assert_eq!(binary, binary_basis(&xor), "any linear check commutes with a plain sum");
 }
 
 /// Returns the bytes as planar elements of GF(2^16), each times `scale`.
@@ -189,7 +193,7 @@ fn scaled16(scale: gf16::Element, bytes: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn kernels_are_the_textbook(bytes in vec(any::<u8>(), 0..6000)) {
+    fn kernels_match_the_textbook_formula(bytes in vec(any::<u8>(), 0..6000)) {
         let expected = textbook(&bytes);
         for isa in Isa::supported() {
             prop_assert_eq!(with_isa(isa, &bytes), expected, "{:?}", isa);
@@ -197,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_make_the_whole(bytes in vec(any::<u8>(), 0..3000), cuts in vec(0usize..700, 0..9)) {
+    fn pieces_match_the_whole(bytes in vec(any::<u8>(), 0..3000), cuts in vec(0usize..700, 0..9)) {
         let mut signer = RunningSignature::new();
         let mut rest = &bytes[..];
         for cut in cuts {
@@ -228,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn signatures_follow_changes(
+    fn updates_match_a_recomputed_signature(
         mut bytes in vec(any::<u8>(), 1..3000),
         new in vec(any::<u8>(), 0..600),
         offset: prop::sample::Index,
@@ -243,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn sums_and_products_go_through(
+    fn signatures_commute_with_sums_and_products(
         left in vec(any::<u8>(), 1024), right in vec(any::<u8>(), 1024), scale: [u8; 2],
     ) {
         let sum: Vec<u8> = left.iter().zip(&right).map(|(a, b)| a ^ b).collect();
@@ -254,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn a_parity_of_wide_symbols_has_the_parity_of_signatures(
+    fn signatures_commute_with_gf16_parity(
         data in vec(vec(any::<u8>(), 512), 1..6), row in 40_000u16..,
     ) {
         let (mut parity, mut sum) = (vec![0; 512], Signature::ZERO);
@@ -267,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn one_or_two_changed_symbols_show(
+    fn one_or_two_changed_symbols_are_detected(
         places in [0usize..1024, 0usize..1024], differences: [[u8; 4]; 2],
     ) {
         prop_assume!(differences[0] != [0; 4]);

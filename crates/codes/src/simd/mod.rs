@@ -91,11 +91,11 @@ pub(crate) unsafe trait Vector: Copy {
 /// A constant factor in the memory format that the instructions of some level need.
 pub(crate) trait Factor: Copy + 'static {
     /// Element type of lists of factors: the factor, or a reference to it if it is long.
-    type Held: Copy;
+    type Element: Copy;
     /// Returns the list element for the factor of a constant.
-    fn hold(constant: u8) -> Self::Held;
+    fn element(constant: u8) -> Self::Element;
     /// Returns the factor of a list element.
-    fn held(held: &Self::Held) -> &Self;
+    fn from_element(element: &Self::Element) -> &Self;
     /// Returns the factor of a constant.
     fn for_constant(constant: u8) -> &'static Self;
     /// Returns the factors of a list that was created for this type.
@@ -104,16 +104,16 @@ pub(crate) trait Factor: Copy + 'static {
 
 /// A matrix for the affine instruction.
 impl Factor for u64 {
-    type Held = Self;
+    type Element = Self;
 
     #[inline(always)]
-    fn hold(constant: u8) -> Self {
+    fn element(constant: u8) -> Self {
         *Self::for_constant(constant)
     }
 
     #[inline(always)]
-    fn held(held: &Self) -> &Self {
-        held
+    fn from_element(element: &Self) -> &Self {
+        element
     }
 
     #[inline(always)]
@@ -131,16 +131,16 @@ impl Factor for u64 {
 
 /// Products of the low and of the high four bits.
 impl Factor for [[u8; 16]; 2] {
-    type Held = &'static Self;
+    type Element = &'static Self;
 
     #[inline(always)]
-    fn hold(constant: u8) -> &'static Self {
+    fn element(constant: u8) -> &'static Self {
         Self::for_constant(constant)
     }
 
     #[inline(always)]
-    fn held<'a>(held: &'a &'static Self) -> &'a Self {
-        held
+    fn from_element<'a>(element: &'a &'static Self) -> &'a Self {
+        element
     }
 
     #[inline(always)]

@@ -61,7 +61,7 @@ fn levels() -> impl Iterator<Item = Level> {
 }
 
 #[test]
-fn operations_are_those_of_bytes_at_every_level() {
+fn vector_operations_match_bytes_at_every_level() {
     for constant in 0..=255u8 {
         // Over four planes, a byte meets each of the 256 values.
         for start in [0u8, 64, 128, 192] {
@@ -96,7 +96,7 @@ impl VectorKernel for Size {
 }
 
 #[test]
-fn levels_have_the_vectors_and_factors_they_say() {
+fn levels_have_their_documented_vectors_and_factors() {
     for level in levels() {
         let size = Size(std::cell::Cell::new(0));
         // SAFETY: this work has no requirements.
@@ -109,6 +109,6 @@ fn levels_have_the_vectors_and_factors_they_say() {
         }
     }
     let absent = Isa::ALL.into_iter().filter(|isa| !isa.is_supported());
-    assert!(absent.map(Level::new).all(|level| level.is_none()), "only what there is");
+    assert!(absent.map(Level::new).all(|level| level.is_none()), "no level beyond the processor's");
     assert_eq!(SUMS_MAX, 8, "the kernels of small codes have a case for each");
 }

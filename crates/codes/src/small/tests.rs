@@ -101,7 +101,7 @@ fn every_level_encodes_as_defined() {
 }
 
 #[test]
-fn the_first_redundancy_is_the_xor_and_shapes_nest() {
+fn first_redundancy_is_the_xor_and_shapes_nest() {
     for i in 0..255u8 {
         for j in (0..255u8).take(255 - usize::from(i)) {
             let factor = points::coefficient(i, j);
@@ -119,7 +119,7 @@ fn the_first_redundancy_is_the_xor_and_shapes_nest() {
 }
 
 #[test]
-fn small_codes_survive_every_loss_up_to_their_redundancy() {
+fn small_codes_survive_every_loss_up_to_the_redundancy() {
     for (information, redundancy) in [(1, 1), (2, 1), (3, 2), (4, 3), (2, 4), (5, 5)] {
         let code = SmallCode::new(information, redundancy).unwrap();
         let all = word(&code, 70);
@@ -143,7 +143,7 @@ fn small_codes_survive_every_loss_up_to_their_redundancy() {
 }
 
 #[test]
-fn the_shapes_in_use_survive_their_worst_losses_on_every_level() {
+fn shapes_in_use_survive_their_worst_losses_on_every_level() {
     for (information, redundancy) in SHAPES {
         let n = information + redundancy;
         let first: Vec<usize> = (0..redundancy.min(information)).collect();
@@ -162,7 +162,7 @@ fn the_shapes_in_use_survive_their_worst_losses_on_every_level() {
 }
 
 #[test]
-fn what_is_wanted_is_what_is_read() {
+fn plan_reads_k_shards_and_writes_the_wanted() {
     let code = SmallCode::new(16, 3).unwrap();
     let given: Vec<usize> = (2..19).collect();
     let plan = code.plan(&given, &[0]).unwrap();
@@ -223,7 +223,7 @@ fn golden_vectors_do_not_change() {
 
 proptest! {
     #[test]
-    fn random_losses_of_random_shapes_come_back(
+    fn random_losses_of_random_shapes_are_reconstructed(
         information in 1usize..120,
         redundancy in 1usize..40,
         bytes in 1usize..300,
@@ -243,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn updates_are_encodings(index in 0usize..7, bytes in 0usize..200, seed: u64) {
+    fn updates_match_a_full_encoding(index in 0usize..7, bytes in 0usize..200, seed: u64) {
         let code = SmallCode::new(7, 3).unwrap();
         let mut all = word(&code, bytes);
         let change = noise(seed, bytes);

@@ -65,7 +65,7 @@ fn eight_levels() -> Alphabet {
 }
 
 #[test]
-fn unreadable_voxels_say_nothing() {
+fn unreadable_voxels_become_erasures() {
     let alphabet = eight_levels();
     let sure = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0f32];
     for method in [DemapMethod::Exact, DemapMethod::MaxLog] {
@@ -182,7 +182,7 @@ const PROBABILITY_MIN: f32 = 1.0 / 1_048_576.0;
 
 proptest! {
     #[test]
-    fn soft_bits_are_the_definition(
+    fn soft_bits_match_the_definition(
         choice in 0usize..48, raw in vec(PROBABILITY_MIN..1.0, 256), scale in 0.5f32..3.0,
     ) {
         let alphabets = alphabets();
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn soft_bits_of_a_sure_reading_are_the_label(choice in 0usize..48, symbol: u8) {
+    fn soft_bits_of_a_certain_reading_are_the_label(choice in 0usize..48, symbol: u8) {
         let alphabets = alphabets();
         let alphabet = &alphabets[choice % alphabets.len()];
         let symbol = symbol >> (SYMBOL_BITS_MAX - alphabet.bits());

@@ -56,7 +56,7 @@ fn order(n: usize, seed: u64) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn any_loss_up_to_the_redundancy_comes_back(
+    fn any_loss_up_to_the_redundancy_is_reconstructed(
         information in 1usize..80, redundancy in 1usize..40, blocks in 1usize..12, seed: u64,
         used in 0usize..80,
     ) {
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn stripes_change_nothing(seed: u64) {
+    fn stripes_do_not_change_the_result(seed: u64) {
         // A shard longer than one stripe is coded like its parts separately.
         let code = ErasureCode::new(5, 3).unwrap();
         let size = 20 * 1024 + 64;

@@ -71,7 +71,7 @@ fn statistics() -> SoftStatistics {
     for number in 0..FITTED {
         let (images, symbols) = population.sector(number).unwrap();
         let found = decoder.decode(&images, shape).unwrap();
-        let score = Score::of(medium, shape, &found, &symbols);
+        let score = Score::new(medium, shape, &found, &symbols);
         errors += score.symbol_error_rate / FITTED as f64;
         fit.add(shape, &found, &symbols, &score);
     }

@@ -30,7 +30,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
     let inputs = inputs(&graph);
     let ([input], [output]) = (&inputs[..], &graph.outputs[..]) else {
         let (ins, outs) = (inputs.len(), graph.outputs.len());
-        return Err(format!("it has {ins} inputs and {outs} outputs; one of each is meant"));
+        return Err(format!("it has {ins} inputs and {outs} outputs; it must have one of each"));
     };
     let non_finite_weights = weights(&graph)
         .find(|tensor| !is_finite(tensor))

@@ -126,7 +126,7 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     let limit = FILE_BYTES_MAX as u64 + 1;
     std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     if bytes.len() > FILE_BYTES_MAX {
-        let reason = format!("it is larger than {FILE_BYTES_MAX} bytes, as no network is");
+        let reason = format!("it is larger than {FILE_BYTES_MAX} bytes, the maximum for a network");
         return Err(std::io::Error::other(reason));
     }
     Ok(bytes)

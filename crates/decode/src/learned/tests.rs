@@ -36,7 +36,7 @@ fn card_with(changes: Value) -> Value {
 }
 
 /// Returns a card for other bytes.
-fn of(onnx: &[u8]) -> Value {
+fn card_for(onnx: &[u8]) -> Value {
     card_with(json!({ "blake3": blake3::hash(onnx).to_hex().to_string() }))
 }
 
@@ -146,7 +146,7 @@ fn logarithms(
 /// Tiles of different sizes, in blocks that do not divide the sector, put each voxel where it
 /// belongs.
 #[test]
-fn tiles_are_cut_and_put_together() {
+fn tiles_are_cut_and_reassembled() {
     let side = SectorShape::new(44, 92).unwrap();
     let planes = planes(side, 1);
     let expected: Vec<f32> = (0..44)
@@ -169,7 +169,7 @@ fn tiles_are_cut_and_put_together() {
 /// The whole sector at once and in tiles: similar everywhere, equal away from tile edges.
 #[cfg(feature = "tract")]
 #[test]
-fn tiles_decode_as_the_whole_does() {
+fn tiles_decode_like_the_whole_sector() {
     let side = shape(96);
     let planes = planes(side, 2);
     let model = tiny();
@@ -205,14 +205,14 @@ fn engines_agree() {
     assert_eq!((builtin.engine(), reference.engine()), ("tract", "onnxruntime"));
     for (side, number) in [(shape(64), 3), (SectorShape::new(200, 36).unwrap(), 4)] {
         let planes = planes(side, number);
-        let [a, b] =
-            [&mut builtin, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
+        let [a, b] = [&mut builtin, &mut reference]
+            .map(|decoder| logarithms(decoder, &planes, side).unwrap());
         assert!(difference(&a, &b) < 1e-4, "{}", difference(&a, &b));
     }
 }
 
 #[test]
-fn decoding_says_which_model_it_was() {
+fn decoding_reports_its_model() {
     let channel = Channel::preset("easy").unwrap();
     let (images, _) = sector(&channel, shape(32), 5);
     let model = shipped(INT8);
@@ -228,7 +228,7 @@ fn decoding_says_which_model_it_was() {
 
 /// A decoder changes models between sectors; a running decode ends with its own.
 #[test]
-fn models_are_exchanged_while_decoders_run() {
+fn models_are_replaced_while_decoders_run() {
     let channel = Channel::preset("easy").unwrap();
     let side = shape(32);
     let (images, _) = sector(&channel, side, 6);
@@ -261,7 +261,7 @@ fn models_are_exchanged_while_decoders_run() {
     assert_eq!(name(Some("tiny"), Some("other")).unwrap(), "tiny");
     assert_eq!(name(None, Some("tiny")).unwrap(), "tiny");
     assert_eq!(name(None, None).unwrap(), "other");
-    let known = "no model dense is loaded; there are other, tiny";
+    let known = "no model dense is loaded; loaded are other, tiny";
     assert_eq!(message(name(Some("dense"), None)), known);
     assert_eq!(message(models.set_default("dense")), known);
     assert_eq!(message(follow(Some("dense"))), known);
@@ -269,7 +269,7 @@ fn models_are_exchanged_while_decoders_run() {
 }
 
 #[test]
-fn files_that_are_not_there_are_named() {
+fn missing_files_are_named() {
     let path = Path::new("/nowhere/nominal.onnx");
     let error = Model::open(path).unwrap_err();
     assert_eq!(
@@ -285,10 +285,10 @@ fn files_that_are_not_there_are_named() {
 }
 
 #[test]
-fn cards_that_are_none_are_refused() {
+fn invalid_cards_are_refused() {
     let refused =
         |card: &[u8]| message(Model::new(ONNX.to_vec(), card, Path::new("models/tiny.onnx")));
-    let starts = "models/tiny.json is no card of a model: ";
+    let starts = "models/tiny.json is not a model card: ";
     for (card, reason) in [
         (b"no json".to_vec(), "expected ident at line 1 column 2"),
         (b"{}".to_vec(), "it has no format"),
@@ -329,39 +329,39 @@ fn models_of_another_front_end_are_refused() {
     let old = "fulgurite voxel decoder 1";
     assert_eq!(
         message(open(ONNX, &card_with(json!({ "format": old })))),
-        "models/tiny.json is a \"fulgurite voxel decoder 1\"; this is made for a \"fulgurite voxel \
-         decoder 2\": export the model again"
+        "models/tiny.json has format \"fulgurite voxel decoder 1\", not \"fulgurite voxel \
+         decoder 2\"; export the model again"
     );
     // The card says format 2, the network itself says 1.
     let new = super::MODEL_FORMAT.as_bytes();
     let at = ONNX.windows(new.len()).position(|bytes| bytes == new).unwrap();
     let mut onnx = ONNX.to_vec();
     onnx[at..at + new.len()].copy_from_slice(old.as_bytes());
-    let error = open(&onnx, &of(&onnx)).unwrap_err();
+    let error = open(&onnx, &card_for(&onnx)).unwrap_err();
     assert!(matches!(&error, DecodeError::ModelFormat { path, .. } if path.ends_with("tiny.onnx")));
 }
 
 #[test]
-fn files_that_are_not_the_card_s_are_refused() {
+fn files_that_differ_from_the_card_are_refused() {
     let mut onnx = ONNX.to_vec();
     *onnx.last_mut().unwrap() ^= 1;
     let found = open(&onnx, &card()).unwrap_err();
     assert!(matches!(&found, DecodeError::ModelHash { found, expected, .. } if found != expected));
-    assert!(found.to_string().ends_with("take both from one export"), "{found}");
+    assert!(found.to_string().ends_with("use both from one export"), "{found}");
 }
 
 #[test]
-fn files_that_are_no_network_are_refused() {
+fn files_without_a_network_are_refused() {
     for bytes in [&b"hardly a network"[..], b"", &ONNX[..ONNX.len() / 2]] {
-        let error = open(bytes, &of(bytes)).unwrap_err();
+        let error = open(bytes, &card_for(bytes)).unwrap_err();
         assert!(matches!(error, DecodeError::NotOnnx { .. }), "{error:?}");
     }
     // A graph without inputs and outputs is valid ONNX.
     let empty = [0x3a, 0x02, 0x12, 0x00];
     assert_eq!(
-        message(open(&empty, &of(&empty))),
-        "models/tiny.onnx is no network of the lab in ONNX: it has 0 inputs and 0 outputs; one of \
-         each is meant; export it again"
+        message(open(&empty, &card_for(&empty))),
+        "models/tiny.onnx is not an ONNX network of the lab: it has 0 inputs and 0 outputs; it \
+         must have one of each; export it again"
     );
 }
 
@@ -371,34 +371,34 @@ fn models_of_another_medium_are_refused() {
     let id = tiny().id();
     assert_eq!(
         found.to_string(),
-        format!("the model {id} has 4 states, a phase medium has 1: name another model")
+        format!("the model {id} has 4 states, but a phase medium has 1; use another model")
     );
 }
 
 #[test]
-fn weights_that_are_no_numbers_are_refused() {
+fn non_finite_weights_are_refused() {
     let graph = File::read(ONNX).unwrap().graph.unwrap();
     let weights = graph.weights.iter().find(|tensor| tensor.raw.len() > 64).unwrap();
     let at = ONNX.windows(weights.raw.len()).position(|bytes| bytes == weights.raw);
     for bad in [f32::NAN, f32::INFINITY] {
         let mut bytes = ONNX.to_vec();
         bytes[at.unwrap() + 8..][..4].copy_from_slice(&bad.to_le_bytes());
-        let error = open(&bytes, &of(&bytes)).unwrap_err();
+        let error = open(&bytes, &card_for(&bytes)).unwrap_err();
         let DecodeError::ModelNotFinite { place, .. } = &error else { panic!("{error}") };
         assert_eq!(*place, format!("the weights {:?}", weights.name));
     }
 }
 
 #[test]
-fn logits_that_are_no_numbers_are_refused() {
+fn non_finite_logits_are_refused() {
     let (side, model) = (shape(32), tiny());
     let planes = planes(side, 7);
     let mut found = middle(&model, |logits| logits[3 * 1024 + 5 * 32 + 9] = f32::NAN);
     assert_eq!(
         message(logarithms(&mut found, &planes, side)),
         format!(
-            "the model {} has a number that is none in the logits of the voxel in row 5, column 9: \
-             it is damaged, take another",
+            "the model {} has a number that is not finite in the logits of the voxel in row 5, \
+             column 9; use an undamaged one",
             model.id()
         )
     );
@@ -424,7 +424,7 @@ fn images_of_another_size_are_refused() {
 }
 
 #[test]
-fn engines_that_are_not_there_are_errors() {
+fn missing_engines_are_errors() {
     let model = tiny();
     let start = |library: PathBuf| {
         let library = Some(library);
@@ -445,7 +445,7 @@ fn engines_that_are_not_there_are_errors() {
 
 /// When a GPU is requested, it is used, or an error says why not, or the CPU takes over.
 #[test]
-fn a_gpu_is_used_only_when_asked_for() {
+fn gpu_is_used_only_on_request() {
     let model = tiny();
     if onnx_runtime(&model).is_none() {
         return;
@@ -485,7 +485,7 @@ fn the_shipped_network_beats_the_linear_decoder() {
         (scores(&channel, &mut linear, &test), scores(&channel, &mut learned, &test));
     let found = [errors(&by_linear), errors(&by_learned)];
     assert!(found[1] < 0.5 * found[0] && found[1] < 0.02, "{found:?}");
-    let information = |of: &Scores| of.mean(|score| score.information).0;
+    let information = |scores: &Scores| scores.mean(|score| score.information).0;
     let found = [information(&by_linear), information(&by_learned)];
     assert!(found[1] > found[0] && found[1] > 2.9, "{found:?}");
 
@@ -502,7 +502,7 @@ fn the_shipped_network_beats_the_linear_decoder() {
 /// int8 engine.
 #[cfg(feature = "tract")]
 #[test]
-fn tract_reads_with_the_network_in_full() {
+fn tract_decodes_with_the_float32_network() {
     let channel = Channel::preset("nominal").unwrap();
     let side = shape(96);
     let test: Vec<LabeledSector> =
@@ -512,18 +512,19 @@ fn tract_reads_with_the_network_in_full() {
     let (mut full, mut small) = (decoder(&model), decoder(&small));
     assert_eq!((full.engine(), small.engine()), ("tract", "integer"));
     let found = [&mut full, &mut small]
-        .map(|of| scores(&channel, of, &test).mean(|score| score.information).0);
+        .map(|decoder| scores(&channel, decoder, &test).mean(|score| score.information).0);
     assert!(found[0] > 2.9 && (found[0] - found[1]).abs() < 0.01, "{found:?}");
     let Some(mut reference) = onnx_runtime(&model) else { return };
     let planes = registered(&test[0].0, side, channel.medium, 3).unwrap();
-    let [a, b] = [&mut full, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
+    let [a, b] =
+        [&mut full, &mut reference].map(|decoder| logarithms(decoder, &planes, side).unwrap());
     assert!(difference(&a, &b) < 1e-3, "{}", difference(&a, &b));
 }
 
 /// Without tract a float32 network needs ONNX Runtime; the error names all remedies.
 #[cfg(not(feature = "tract"))]
 #[test]
-fn networks_of_float32_are_for_another_engine() {
+fn float32_networks_need_another_engine() {
     let model = tiny();
     let found = message(Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn));
     assert_eq!(
@@ -539,15 +540,15 @@ fn networks_of_float32_are_for_another_engine() {
 
 /// Our engine and ONNX Runtime agree on the same file, up to rounding.
 #[test]
-fn integers_are_those_of_onnx_runtime() {
+fn integer_results_match_onnx_runtime() {
     let model = shipped(INT8);
     let mut builtin = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
     assert_eq!(builtin.engine(), "integer");
     let Some(mut reference) = onnx_runtime(&model) else { return };
     for (side, number) in [(shape(96), 11), (SectorShape::new(200, 36).unwrap(), 12)] {
         let planes = planes(side, number);
-        let [a, b] =
-            [&mut builtin, &mut reference].map(|of| logarithms(of, &planes, side).unwrap());
+        let [a, b] = [&mut builtin, &mut reference]
+            .map(|decoder| logarithms(decoder, &planes, side).unwrap());
         // A quantization step of the logits, and the differences in such steps.
         let unit = 0.381 / model.card().temperature;
         let apart: Vec<f32> = a.iter().zip(&b).map(|(a, b)| (a - b).abs() / unit).collect();

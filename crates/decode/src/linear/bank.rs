@@ -134,7 +134,7 @@ mod tests {
     /// On realistically blurred light the quantization error is a small part of the scatter of
     /// estimates, which is 0.15.
     #[test]
-    fn estimates_are_those_of_the_taps() {
+    fn estimates_match_exact_taps() {
         let linear = standard_linear("nominal").unwrap();
         let taps: &Taps = linear.taps();
         let bank = Bank::new(taps);

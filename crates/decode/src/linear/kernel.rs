@@ -32,7 +32,7 @@ impl Windows<'_> {
 /// A kernel for one instruction set.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    #[cfg_attr(not(test), expect(dead_code, reason = "what a test says that fails"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "printed by failing tests"))]
     name: &'static str,
     run: fn(Windows<'_>, &Window, &mut [[i32; 2]]),
 }
@@ -42,11 +42,11 @@ static SCALAR: Kernel = Kernel { name: "scalar", run: run_scalar };
 impl Kernel {
     /// Returns the best kernel for this processor.
     pub(super) fn current() -> &'static Self {
-        Self::of(Isa::current())
+        Self::for_isa(Isa::current())
     }
 
     /// Returns the best kernel up to an instruction set that this processor has.
-    fn of(isa: Isa) -> &'static Self {
+    fn for_isa(isa: Isa) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
         {
             if isa >= Isa::Avx512Gfni && is_x86_feature_detected!("avx512vnni") {
@@ -96,7 +96,7 @@ mod tests {
     use super::{Kernel, Windows};
 
     #[test]
-    fn levels_make_the_same_sums() {
+    fn isa_levels_give_the_same_sums() {
         let mut stream = Seed::new(1).stream();
         let mut drawn = |count: usize| {
             let mut bytes = vec![0; count];
@@ -132,7 +132,7 @@ mod tests {
                     })
                 })
                 .collect();
-            for kernel in Isa::supported().map(Kernel::of) {
+            for kernel in Isa::supported().map(Kernel::for_isa) {
                 let mut sums = vec![[7; 2]; count];
                 kernel.run(windows, &taps, &mut sums);
                 let sums: Vec<[i64; 2]> = sums.iter().map(|sum| sum.map(i64::from)).collect();

@@ -53,7 +53,7 @@ fn statistics_in_steps(medium: Medium, shares: Shares, step: f64) -> (SoftStatis
     for number in 1..=64u32 {
         let symbols = drawn_symbols(medium, shape.voxels(), number.into());
         let found = decoded(medium, &symbols, step * f64::from(number), number.into());
-        let score = Score::of(medium, shape, &found, &symbols);
+        let score = Score::new(medium, shape, &found, &symbols);
         fit.add(shape, &found, &symbols, &score);
         scores.0.push(score);
     }
@@ -74,7 +74,7 @@ fn statistics_in_steps(medium: Medium, shares: Shares, step: f64) -> (SoftStatis
 const NO_SHARES: Shares = Shares { drive: 0.0, platter: 0.0 };
 
 #[test]
-fn what_is_drawn_is_what_was_gathered() {
+fn drawn_voxels_match_the_statistics() {
     for preset in ["nominal", "phase"] {
         let medium = Channel::preset(preset).unwrap().medium;
         let (statistics, scores) = statistics(medium, NO_SHARES);
@@ -83,7 +83,10 @@ fn what_is_drawn_is_what_was_gathered() {
             (a.unsure - b.unsure).abs() < 1e-12
                 && (&a.voxels, &a.symbols) == (&b.voxels, &b.symbols)
         };
-        assert!(again.bins.iter().zip(&statistics.bins).all(is_same), "a file keeps them");
+        assert!(
+            again.bins.iter().zip(&statistics.bins).all(is_same),
+            "statistics round-trip through the file"
+        );
         let channel = SoftChannel::new(&again).unwrap();
         let mut soft = Vec::new();
         let (mut errors, mut bits, mut worst) = (0.0, 0.0, 0.0f64);
@@ -103,13 +106,13 @@ fn what_is_drawn_is_what_was_gathered() {
         let (lost, expected) =
             (f64::from(medium.bits()) - bits, f64::from(medium.bits()) - information);
         assert!((lost / expected - 1.0).abs() < 0.04, "{preset}: {lost} bits lost for {expected}");
-        assert!((0.05..0.08).contains(&worst), "the worst sector is as bad as it was: {worst}");
+        assert!((0.05..0.08).contains(&worst), "the worst sector is as bad as measured: {worst}");
     }
 }
 
 /// Soft bits match the true label, and are wrong where the symbol is.
 #[test]
-fn soft_bits_belong_to_the_symbol() {
+fn soft_bits_match_the_symbol() {
     let medium = Channel::nominal().medium;
     let (statistics, _) = statistics(medium, NO_SHARES);
     let channel = SoftChannel::new(&statistics).unwrap();
@@ -151,7 +154,7 @@ fn quality_is_uniform_and_shared_by_drives() {
 /// Drawn outcomes are lost as often as decoded sectors, on the same platters, and the others have
 /// the same margins.
 #[test]
-fn outcomes_are_those_of_decoded_sectors() {
+fn outcomes_match_decoded_sectors() {
     let medium = Channel::nominal().medium;
     let (statistics, _) = statistics_in_steps(medium, NO_SHARES, 0.006);
     let seed = Seed::new(7);
@@ -208,7 +211,7 @@ fn damaged_statistics_are_refused() {
     assert!(refused("{}").contains("missing field"));
     assert!(refused(&text.replace("statistics 2", "statistics 9")).contains("statistics 9"));
     let more = text.replacen("\"unsure_voxels\":", "\"unsure_voxels\":9", 1);
-    assert!(refused(&more).contains("not whole"));
+    assert!(refused(&more).contains("incomplete"));
     let few = SoftFit::new(medium).finish(Provenance {
         preset: String::new(),
         decoder: String::new(),

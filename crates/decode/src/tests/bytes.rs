@@ -9,7 +9,7 @@ use crate::{Decoder, FlatImages, Matched, standard_linear};
 
 /// Flat images are the light over its mean, in the documented steps, and clipped at their ends.
 #[test]
-fn flat_images_are_light_by_its_mean() {
+fn flat_images_are_light_over_its_mean() {
     let side = 96;
     for count in [1, 4] {
         let mut pixels = vec![100; count * side * side];
@@ -19,20 +19,20 @@ fn flat_images_are_light_by_its_mean() {
         }
         let images = SectorImages { count, rows: side, columns: side, bits: 8, pixels };
         let flat = FlatImages::new(&images, 3);
-        assert!(flat.at(0, [20, 20]).abs() < 1e-6);
+        assert!(flat.pixel(0, [20, 20]).abs() < 1e-6);
         for (at, value) in spots {
             // A single pixel changes the mean by some thousandths.
             let exact = (f32::from(value) / 100.0 - 1.0).clamp(-0.8, 127.0 / 160.0);
-            let found = flat.at(0, [isize::try_from(at).unwrap(), 7]);
+            let found = flat.pixel(0, [isize::try_from(at).unwrap(), 7]);
             assert!((found - exact).abs() < 0.01, "{count} images: {value} is {found}");
         }
-        assert_eq!(flat.at(0, [5, -9]).to_bits(), flat.at(0, [5, 0]).to_bits());
+        assert_eq!(flat.pixel(0, [5, -9]).to_bits(), flat.pixel(0, [5, 0]).to_bits());
     }
 }
 
 /// Soft bits match the probabilities, up to rounding.
 #[test]
-fn soft_bits_are_those_of_the_probabilities() {
+fn soft_bits_match_the_probabilities() {
     for preset in ["nominal", "phase"] {
         let channel = Channel::preset(preset).unwrap();
         let medium = channel.medium;

@@ -29,7 +29,7 @@ fn reader(medium: VoxelMedium) -> VoxelReader {
     VoxelReader::new(medium, vec![Box::new(standard_linear("easy").unwrap())]).unwrap()
 }
 
-fn at(platter: u8) -> SectorExtent {
+fn extent(platter: u8) -> SectorExtent {
     SectorExtent {
         platter: PlatterId::from_bytes([platter; 16]),
         track: TrackIndex::new(TRACK),
@@ -47,7 +47,7 @@ fn track(sectors: usize) -> Vec<u8> {
 fn read_all(reader: &mut VoxelReader, written: &[u8], read: u64) -> (Vec<SectorOutcome>, Vec<u8>) {
     let mut images = written.to_vec();
     let count = written.len() / BYTES;
-    let outcomes = reader.read(at(1), &mut images, 0..count, 0, read).unwrap();
+    let outcomes = reader.read(extent(1), &mut images, 0..count, 0, read).unwrap();
     (outcomes, images)
 }
 
@@ -57,16 +57,17 @@ fn is_read(outcome: &SectorOutcome) -> bool {
 
 /// Returns probabilities that are certain of every symbol.
 fn sure(symbols: &[u8], count: u8) -> SymbolProbabilities {
-    let of = |own: &u8| (0..count).map(|symbol| if symbol == *own { 0.0 } else { -9.0 }).collect();
+    let logarithms =
+        |own: &u8| (0..count).map(|symbol| if symbol == *own { 0.0 } else { -9.0 }).collect();
     SymbolProbabilities::normalized(
         usize::from(count),
-        symbols.iter().flat_map(|own| -> Vec<f32> { of(own) }).collect(),
+        symbols.iter().flat_map(|own| -> Vec<f32> { logarithms(own) }).collect(),
     )
 }
 
 /// Frames of any size return the bytes of their own symbols, and nothing from others.
 #[test]
-fn frames_bring_bytes_back() {
+fn frames_round_trip() {
     for preset in ["nominal", "phase"] {
         let medium = Channel::preset(preset).unwrap().medium;
         for bytes in [1, 640, 1024, 7199, 7200, 20_000] {
@@ -82,7 +83,7 @@ fn frames_bring_bytes_back() {
             assert_eq!(payload, Some(&written[..]));
             assert!(report.margin > 0.9);
             let (_, elsewhere) = frame.decode_probabilities(&found, 8).unwrap();
-            assert_ne!(elsewhere, Some(&written[..]), "a place scrambles as no other");
+            assert_ne!(elsewhere, Some(&written[..]), "each address has its own scrambling");
             let other: Vec<u8> = symbols.iter().map(|own| (own + 1) % medium.symbols()).collect();
             let (_, payload) =
                 frame.decode_probabilities(&sure(&other, medium.symbols()), 7).unwrap();
@@ -93,21 +94,21 @@ fn frames_bring_bytes_back() {
 
 /// A track through voxels and images is the one that was written, and reads differ in noise.
 #[test]
-fn sectors_come_back_through_images() {
+fn sectors_round_trip_through_images() {
     let mut reader = reader(medium(Damage::default()));
     let written = track(6);
     let (first, images) = read_all(&mut reader, &written, 1);
     assert!(first.iter().all(is_read), "{first:?}");
     assert_eq!(images, written);
     let (again, _) = read_all(&mut reader, &written, 1);
-    assert_eq!(first, again, "the same read is the same images");
+    assert_eq!(first, again, "the same read gives the same images");
     let (other, _) = read_all(&mut reader, &written, 2);
-    assert_ne!(first, other, "another read has noise of its own");
+    assert_ne!(first, other, "another read has different noise");
 }
 
 /// Empty sectors are read like others: their voxels are not all the same.
 #[test]
-fn empty_sectors_come_back() {
+fn empty_sectors_round_trip() {
     let mut reader = reader(medium(Damage::default()));
     let (outcomes, images) = read_all(&mut reader, &vec![0; 4 * BYTES], 1);
     assert!(outcomes.iter().all(is_read), "{outcomes:?}");
@@ -116,13 +117,13 @@ fn empty_sectors_come_back() {
 
 /// Sectors are read the same, whichever part of a track a worker gets.
 #[test]
-fn parts_of_a_track_are_read_as_the_whole() {
+fn parts_of_a_track_read_like_the_whole() {
     let mut reader = reader(medium(Damage::default()));
     let written = track(8);
     let (whole, _) = read_all(&mut reader, &written, 7);
     let mut parts = Vec::new();
     for wanted in [0..3, 3..8] {
-        parts.extend(reader.read(at(1), &mut written.clone(), wanted, 0, 7).unwrap());
+        parts.extend(reader.read(extent(1), &mut written.clone(), wanted, 0, 7).unwrap());
     }
     assert_eq!(whole, parts);
 }
@@ -216,7 +217,7 @@ impl Decoder for Blind {
 
 /// Decoders are tried in turn; when all fail, new images are taken, up to the limit.
 #[test]
-fn reading_climbs_the_ladder() {
+fn reader_tries_the_next_decoder_then_another_read() {
     let linear = standard_linear("easy").unwrap();
     let decoders: Vec<Box<dyn Decoder + Send>> = vec![Box::new(Blind), Box::new(linear)];
     let mut reader = VoxelReader::new(medium(Damage::default()), decoders).unwrap();
@@ -272,16 +273,16 @@ fn a_worse_decoder_costs_no_sector() {
 
 /// With new images the decoder that left fewer codewords is tried first, which saves the other one.
 #[test]
-fn the_decoder_that_left_less_goes_first() {
+fn decoder_with_fewer_failed_codewords_goes_first() {
     let mut dim = VoxelMedium { reads_max: 2, ..medium(Damage::default()) };
     dim.channel.camera.electrons = 75.0;
     let linear = Box::new(standard_linear("easy").unwrap());
     let mut reader = VoxelReader::new(dim, vec![Box::new(Blind), linear]).unwrap();
     let bytes = 30_000;
-    let at = SectorExtent { sector_bytes: bytes, ..at(1) };
+    let extent = SectorExtent { sector_bytes: bytes, ..extent(1) };
     let mut images = vec![0; 6 * bytes];
     Seed::new(9).stream().fill(&mut images);
-    let outcomes = reader.read(at, &mut images, 0..6, 0, 1).unwrap();
+    let outcomes = reader.read(extent, &mut images, 0..6, 0, 1).unwrap();
     let second = |outcome: &&SectorOutcome| is_read(outcome) && outcome.reads == 2;
     let decodes: Vec<u8> = outcomes.iter().filter(second).map(|found| found.decodes).collect();
     // Two for the first images, one for the second.
@@ -342,12 +343,13 @@ fn the_shipped_network_costs_no_sector_on_any_channel() {
             let both = read(&medium, preset, true);
             let worse = alone.iter().zip(&both).filter(|(alone, both)| **alone && !**both).count();
             assert_eq!(worse, 0, "{name}, {electrons} electrons: {alone:?} and {both:?}");
-            let [alone, both] = [alone, both].map(|of| of.iter().filter(|read| **read).count());
+            let [alone, both] =
+                [alone, both].map(|reads| reads.iter().filter(|read| **read).count());
             lost += 8 - alone;
             sound += alone;
             gained += both - alone;
         }
         assert!(lost > 0 && sound > 0, "{name}: the linear decoder loses {lost}, reads {sound}");
     }
-    assert!(gained > 10, "the network is there for something: {gained} sectors");
+    assert!(gained > 10, "the network gains sectors: {gained} sectors");
 }

@@ -140,7 +140,7 @@ impl Lease {
     /// When that cannot be determined, or the disk is gone.
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool> {
         let path = self.path(path.as_ref())?;
-        path.try_exists().map_err(DisksError::io("look for", &path))
+        path.try_exists().map_err(DisksError::io("find", &path))
     }
 
     /// Renames a file to a name that must not exist.
@@ -193,7 +193,7 @@ impl Lease {
         self.check_active()?;
         let root = &self.0.root;
         let stat = rustix::fs::statvfs(root)
-            .map_err(|errno| DisksError::io("ask for the room of", root)(errno.into()))?;
+            .map_err(|errno| DisksError::io("query the space of", root)(errno.into()))?;
         let bytes = |blocks: u64| ByteCount::new(blocks.saturating_mul(stat.f_frsize));
         let (total, free) = (bytes(stat.f_blocks), bytes(stat.f_bavail));
         Ok(Space { total, free, file_system: stat.f_fsid })
@@ -201,7 +201,7 @@ impl Lease {
 
     fn file(&self, action: &'static str, path: &Path, options: &OpenOptions) -> Result<DiskFile> {
         let path = self.path(path)?;
-        #[expect(clippy::disallowed_methods, reason = "the only way to a file of a disk")]
+        #[expect(clippy::disallowed_methods, reason = "the only access to files of disks")]
         let file = options.open(&path).map_err(DisksError::io(action, &path))?;
         let paced = self.0.pacer.as_ref().map(Pacer::file);
         Ok(DiskFile { lease: self.clone(), file, path, paced, is_direct: false })
@@ -329,7 +329,7 @@ impl DiskFile {
     /// When that cannot be determined, or the disk is gone.
     pub fn bytes(&self) -> Result<ByteCount> {
         self.lease.check_active()?;
-        let metadata = self.file.metadata().map_err(DisksError::io("look at", &self.path))?;
+        let metadata = self.file.metadata().map_err(DisksError::io("query", &self.path))?;
         Ok(ByteCount::new(metadata.len()))
     }
 
@@ -352,7 +352,7 @@ impl DiskFile {
         use rustix::io::Errno;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes.get()) {
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(()),
-            Err(errno) => Err(DisksError::io("take room for", &self.path)(errno.into())),
+            Err(errno) => Err(DisksError::io("preallocate", &self.path)(errno.into())),
         }
     }
 

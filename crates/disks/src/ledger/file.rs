@@ -4,7 +4,7 @@
 //! commanded to spin up, so none of our spin-ups is missing. A last line torn by a crash is dropped
 //! and reported. The file is on a disk that is always on.
 //!
-//! A file whose write or sync failed is not written again, because nobody can tell what of it is on
+//! A file whose write or sync failed is not written again, because it is unknown what of it is on
 //! disk. The next record begins a new file.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ledger, Totals};
 use crate::limits::{
-    FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, SET_ASIDE_MAX, WAKE_PLACES_MAX,
+    FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, RECORD_PLACES_MAX, SET_ASIDE_MAX,
 };
 use crate::{DisksError, GroupId, PlaceId, Result, StartCount, Wake};
 
@@ -63,7 +63,7 @@ pub struct LedgerFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     /// Spin-up records that were read.
-    pub wakes: u64,
+    pub spin_ups: u64,
     /// Bytes of a torn last line that was dropped.
     pub torn_bytes: u64,
     /// Where a damaged file was moved, and what was wrong with it.
@@ -100,7 +100,7 @@ impl LedgerFile {
 
     pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, LoadReport)> {
         // A file is written under a temporary name first; one that was never renamed is ignored.
-        if !path.try_exists().map_err(DisksError::io("look for", path))? {
+        if !path.try_exists().map_err(DisksError::io("find", path))? {
             return Ok((Self::begin(Ledger::new(), bytes_max, path)?, LoadReport::default()));
         }
         let file = open(path, OpenOptions::new().read(true).write(true))?;
@@ -141,11 +141,11 @@ impl LedgerFile {
     /// When it cannot be written. Then it does not count, and no disk may be spun up.
     ///
     /// # Panics
-    /// When it has more disks than [`WAKE_PLACES_MAX`].
-    pub fn record(&mut self, wake: Wake) -> Result<()> {
-        assert!(wake.places.len() <= WAKE_PLACES_MAX, "more disks than a line has");
-        self.put(&Line::Wake(wake.clone()))?;
-        self.ledger.record(wake);
+    /// When it has more disks than [`RECORD_PLACES_MAX`].
+    pub fn record(&mut self, spin_up: Wake) -> Result<()> {
+        assert!(spin_up.places.len() <= RECORD_PLACES_MAX, "too many disks for one record");
+        self.put(&Line::Wake(spin_up.clone()))?;
+        self.ledger.record(spin_up);
         if self.bytes >= self.bytes_max {
             // The record is safe either way; the next one retries.
             let _ = self.rotate();
@@ -293,7 +293,7 @@ impl<'a> LedgerReader<'a> {
 
     fn read_all(&mut self) -> Result<()> {
         if !self.next(FIRST_LINE_BYTES_MAX)? {
-            return Err(self.wrong("no ledger of wakes begins like this"));
+            return Err(self.wrong("not the first line of a spin-up ledger"));
         }
         let header = self.parse()?;
         self.begin(header)?;
@@ -317,9 +317,9 @@ impl<'a> LedgerReader<'a> {
 
     fn apply(&mut self, line: Line) {
         match line {
-            Line::Wake(wake) => {
-                self.ledger.record(wake);
-                self.reloaded.wakes += 1;
+            Line::Wake(spin_up) => {
+                self.ledger.record(spin_up);
+                self.reloaded.spin_ups += 1;
             }
             Line::Replaced(place) => self.ledger.replaced(place),
             Line::Start(start) => self.ledger.start = start.get(),

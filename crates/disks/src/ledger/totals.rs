@@ -35,7 +35,7 @@ impl Totals {
 
     /// Returns the count of one kind of cause.
     #[must_use]
-    pub fn by(&self, kind: CauseKind) -> u64 {
+    pub fn count(&self, kind: CauseKind) -> u64 {
         self.by[kind as usize]
     }
 
@@ -67,7 +67,8 @@ where
     let counts = Vec::<u64>::deserialize(source)?;
     let mut by = [0; CauseKind::ALL.len()];
     let known = by.get_mut(..counts.len());
-    let known = known.ok_or_else(|| D::Error::custom("more kinds of causes than there are"))?;
+    let known =
+        known.ok_or_else(|| D::Error::custom("more kinds of causes than this program knows"))?;
     known.copy_from_slice(&counts);
     Ok(by)
 }

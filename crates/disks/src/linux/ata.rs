@@ -103,7 +103,7 @@ impl Registers {
     pub(super) fn failure(self) -> Option<String> {
         let (error, status) = (self.error, self.status);
         let fails = status & (STATUS_ERROR | STATUS_FAULT) != 0;
-        fails.then(|| format!("it refused (status {status:02x}h, error {error:02x}h)"))
+        fails.then(|| format!("it rejected the command (status {status:02x}h, error {error:02x}h)"))
     }
 }
 

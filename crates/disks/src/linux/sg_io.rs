@@ -1,5 +1,5 @@
 //! The system call that sends a command to a disk: `SG_IO` of Linux.
-#![expect(unsafe_code, reason = "the call takes pointers; rustix has no safe form of it")]
+#![expect(unsafe_code, reason = "the call takes pointers; rustix has no safe wrapper")]
 
 use std::ffi::c_void;
 use std::fmt;
@@ -58,7 +58,9 @@ impl Response {
             0 => {}
             HOST_NO_CONNECT | HOST_BAD_TARGET => return Err(Refusal::Unreachable),
             HOST_TIME_OUT => return Err(Refusal::TimedOut),
-            other => return Err(Refusal::Reported(format!("the host answers {other:02x}h"))),
+            other => {
+                return Err(Refusal::Reported(format!("the host reports status {other:02x}h")));
+            }
         }
         match read_sense(&self.sense) {
             Sense::Registers(registers) => match registers.failure() {
@@ -71,9 +73,11 @@ impl Response {
             Sense::Other(..) | Sense::None if self.status == 0 => Ok(None),
             Sense::Other(key, code, qualifier) => {
                 let sense = format!("sense {key:x}h, {code:02x}h, {qualifier:02x}h");
-                Err(Refusal::Reported(format!("it refused ({sense})")))
+                Err(Refusal::Reported(format!("it rejected the command ({sense})")))
             }
-            Sense::None => Err(Refusal::Reported(format!("it answers {:02x}h", self.status))),
+            Sense::None => {
+                Err(Refusal::Reported(format!("it reports SCSI status {:02x}h", self.status)))
+            }
         }
     }
 }
@@ -115,7 +119,7 @@ struct Header {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Header>() == 88, "as the kernel has it");
+const _: () = assert!(size_of::<Header>() == 88, "the size of the kernel's struct");
 
 impl Transport for SgIo {
     fn execute(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Response> {
@@ -176,18 +180,18 @@ fn open(device: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     options.read(true).custom_flags(nonblocking);
-    #[expect(clippy::disallowed_methods, reason = "the device itself, which does not wake it")]
+    #[expect(clippy::disallowed_methods, reason = "opening the device does not spin up the disk")]
     options.open(device).map_err(|error| refused(device, error))
 }
 
 fn refused(device: &Path, error: std::io::Error) -> DisksError {
     let device = device.to_owned();
     let reason = if error.kind() == ErrorKind::NotFound {
-        "nothing has this name".to_owned()
+        "the device does not exist".to_owned()
     } else if error.kind() == ErrorKind::PermissionDenied {
         "commands to disks need root, or the capability CAP_SYS_RAWIO".to_owned()
     } else if error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) {
-        "it takes no commands of disks".to_owned()
+        "it does not accept disk commands".to_owned()
     } else {
         error.to_string()
     };

@@ -89,7 +89,7 @@ const NOT_QUERIED: u32 = 0b11;
 /// Parses its JSON. Most bits of the exit status describe the disk, not the call.
 pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
     let output: Output = serde_json::from_slice(json)
-        .map_err(|error| format!("smartctl says what is not understood: {error}"))?;
+        .map_err(|error| format!("cannot parse the output of smartctl: {error}"))?;
     let messages = output.smartctl.messages.iter().map(|message| message.string.as_str());
     if output.smartctl.exit_status & NOT_QUERIED != 0 {
         // A device that does not open has the same status, so the message decides.
@@ -100,7 +100,7 @@ pub(super) fn read(json: &[u8]) -> Result<(Observed, Option<Health>), String> {
             return Ok((Observed::Standby, None));
         }
         let texts: Vec<&str> = messages.collect();
-        return Err(format!("smartctl could not ask: {}", texts.join("; ")));
+        return Err(format!("smartctl could not query the disk: {}", texts.join("; ")));
     }
     let mut health = Health {
         model: output.model_name,

@@ -36,7 +36,7 @@ fn sense(hex: &str) -> Response {
 }
 
 #[test]
-fn recorded_sense_data_says_whether_a_disk_turns() {
+fn recorded_sense_data_yields_the_spin_state() {
     for (hex, expected) in [
         (FIXED_ACTIVE, Some(true)),
         (DESCRIPTOR_ACTIVE, Some(true)),
@@ -49,13 +49,13 @@ fn recorded_sense_data_says_whether_a_disk_turns() {
     let Sense::Registers(registers) = read_sense(&bytes(SMART_PASSES)) else { panic!() };
     assert_eq!(passes(registers), Some(true));
     let Sense::Registers(registers) = read_sense(&bytes(ABORTED)) else { panic!() };
-    assert_eq!(registers.failure().unwrap(), "it refused (status 51h, error 04h)");
+    assert_eq!(registers.failure().unwrap(), "it rejected the command (status 51h, error 04h)");
     assert_eq!(read_sense(&bytes(NOT_ATA)), Sense::NotAta);
 }
 
 /// Data from devices cannot be trusted.
 #[test]
-fn sense_data_that_is_cut_off_or_odd_is_no_registers() {
+fn malformed_sense_data_yields_no_registers() {
     for hex in [FIXED_ACTIVE, DESCRIPTOR_ACTIVE, SMART_PASSES] {
         let whole = bytes(hex);
         for length in 0..13 {
@@ -70,7 +70,7 @@ fn sense_data_that_is_cut_off_or_odd_is_no_registers() {
 }
 
 #[test]
-fn commands_are_those_of_the_standard() {
+fn commands_encode_as_in_the_standard() {
     let hex = |command: Command| {
         let bytes = command.block().map(|byte| format!("{byte:02x}"));
         bytes.join(" ")
@@ -110,7 +110,7 @@ impl Transport for Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         let left = self.answers.lock().unwrap().len();
-        assert!(left == 0 || std::thread::panicking(), "{left} answers were not asked for");
+        assert!(left == 0 || std::thread::panicking(), "{left} recorded answers were not used");
     }
 }
 
@@ -156,7 +156,7 @@ fn counts(attributes: &[(u8, u64)]) -> Sector {
 }
 
 #[test]
-fn a_disk_that_sleeps_is_asked_nothing_but_whether_it_does() {
+fn standby_disk_gets_only_power_mode_queries() {
     let asleep = || (Command::CheckPowerMode, sense(DESCRIPTOR_STANDBY), None);
     let disks = recorded(vec![asleep(), asleep()]);
     assert_eq!(disks.observe(PLACE).unwrap(), Observed::Standby);
@@ -164,7 +164,7 @@ fn a_disk_that_sleeps_is_asked_nothing_but_whether_it_does() {
 }
 
 #[test]
-fn a_disk_that_turns_tells_of_itself() {
+fn spinning_disk_reports_its_health() {
     // The temperature has its extremes in the upper bytes, the hours have milliseconds.
     let data = counts(&[(4, 90), (193, 300), (5, 8), (197, 2), (194, 0x0030_001e_0024), (9, 7)]);
     let disks = recorded(vec![
@@ -185,7 +185,7 @@ fn a_disk_that_turns_tells_of_itself() {
 }
 
 #[test]
-fn counts_whose_sum_is_wrong_are_not_believed() {
+fn attributes_with_wrong_checksum_are_ignored() {
     let mut data = counts(&[(5, 8)]);
     data[8] ^= 1;
     let disks = recorded(vec![
@@ -199,7 +199,7 @@ fn counts_whose_sum_is_wrong_are_not_believed() {
 }
 
 #[test]
-fn a_disk_is_turned_up_and_one_that_waits_since_power_up_is_told_so_first() {
+fn spin_up_handles_power_up_in_standby() {
     let identified = |word| (Command::Identify, Response::default(), Some(identity(word)));
     let done = |command| (command, sense(DESCRIPTOR_ACTIVE), None);
     recorded(vec![identified(0), done(Command::ReadVerify)]).spin_up(PLACE).unwrap();
@@ -213,28 +213,28 @@ fn a_disk_is_turned_up_and_one_that_waits_since_power_up_is_told_so_first() {
 }
 
 #[test]
-fn a_disk_that_does_not_turn_up_says_why() {
+fn failed_spin_up_reports_the_reason() {
     let identified = || (Command::Identify, Response::default(), Some(identity(0)));
     let late = Response { host_status: 3, ..Response::default() };
     for (answer, why) in [
-        (late, "it did not answer in time"),
-        (sense(ABORTED), "it refused (status 51h, error 04h)"),
-        (Response { host_status: 1, ..Response::default() }, "nobody answers"),
+        (late, "it did not respond in time"),
+        (sense(ABORTED), "it rejected the command (status 51h, error 04h)"),
+        (Response { host_status: 1, ..Response::default() }, "no device responds"),
     ] {
         let disks = recorded(vec![identified(), (Command::ReadVerify, answer, None)]);
         let error = disks.spin_up(PLACE).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert_eq!(error.to_string(), format!("the disk in place 0 does not turn up: {why}"));
+        assert_eq!(error.to_string(), format!("the disk in place 0 does not spin up: {why}"));
     }
 }
 
 #[test]
-fn what_is_between_may_not_let_commands_through() {
+fn bridge_without_pass_through_is_reported() {
     let disks = recorded(vec![(Command::CheckPowerMode, sense(NOT_ATA), None)]);
     assert_eq!(
         disks.observe(PLACE).unwrap_err().to_string(),
-        "disk \"/dev/recorded\" did not do as it was told: what is between takes no ATA commands; \
-         name its kind for smartctl"
+        "disk \"/dev/recorded\" did not carry out a command: its bridge or controller passes no \
+         ATA commands; set its type for smartctl"
     );
     let gone = Response { host_status: 1, ..Response::default() };
     let disks = recorded(vec![(Command::CheckPowerMode, gone, None)]);
@@ -243,7 +243,7 @@ fn what_is_between_may_not_let_commands_through() {
 
 /// For machines without a disk to spin down, which are most build machines.
 #[test]
-fn without_a_disk_one_line_says_so() {
+fn missing_disk_is_reported_on_one_line() {
     let at = |device: &str| {
         let disk = LinuxDisk { device: device.into(), mount: None, smartctl: None };
         LinuxDisks::new([(PLACE, disk)].into())
@@ -252,11 +252,11 @@ fn without_a_disk_one_line_says_so() {
     assert_eq!(none.observe(PLACE).unwrap(), Observed::Absent);
     assert_eq!(
         none.spin_up(PLACE).unwrap_err().to_string(),
-        "there is no disk at \"/dev/fulgurite-no-disk\": nothing has this name"
+        "there is no disk at \"/dev/fulgurite-no-disk\": the device does not exist"
     );
     assert_eq!(
         at("/dev/null").observe(PLACE).unwrap_err().to_string(),
-        "there is no disk at \"/dev/null\": it takes no commands of disks"
+        "there is no disk at \"/dev/null\": it does not accept disk commands"
     );
     assert_eq!(none.spin_up(PlaceId::new(9)).unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -274,7 +274,7 @@ const SMARTCTL_SPINNING: &[u8] = br#"{"json_format_version":[1,0],"smartctl":{"v
 "power_on_time":{"hours":9319},"power_cycle_count":22,"temperature":{"current":33}}"#;
 
 #[test]
-fn recorded_output_of_smartctl_is_understood() {
+fn recorded_smartctl_output_is_parsed() {
     let (observed, health) = smartctl::read(SMARTCTL_SPINNING).unwrap();
     let health = health.unwrap();
     assert_eq!(observed, Observed::Turning);

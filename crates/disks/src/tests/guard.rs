@@ -17,21 +17,21 @@ fn guarded() -> (TempDir, Guard) {
     (folder, guard)
 }
 
-fn wake(guard: &Guard) {
+fn spin_up(guard: &Guard) {
     guard.turn(place(3), Power::SpinningUp).unwrap();
     guard.turn(place(3), Power::Active).unwrap();
 }
 
 fn awake() -> (TempDir, Guard, Lease) {
     let (folder, guard) = guarded();
-    wake(&guard);
+    spin_up(&guard);
     let lease = guard.acquire(place(3)).unwrap();
     lease.prepare().unwrap();
     (folder, guard, lease)
 }
 
 #[test]
-fn only_a_disk_that_is_active_lets_anybody_in() {
+fn only_active_disks_grant_leases() {
     for power in Power::ALL {
         let (folder, guard) = guarded();
         let way = match power {
@@ -53,12 +53,12 @@ fn only_a_disk_that_is_active_lets_anybody_in() {
                 assert_eq!(guard.leases_granted(place(3)), 0);
             }
         }
-        assert!(!folder.path().join("disk").exists(), "to be let in touches nothing");
+        assert!(!folder.path().join("disk").exists(), "granting a lease touches no file");
     }
 }
 
 #[test]
-fn a_disk_is_not_put_down_while_a_file_of_it_is_open() {
+fn disk_with_an_open_file_is_not_spun_down() {
     let (_folder, guard, lease) = awake();
     let file = lease.create_new("file").unwrap();
     let folder = lease.list("").unwrap();
@@ -76,12 +76,12 @@ fn a_disk_is_not_put_down_while_a_file_of_it_is_open() {
 }
 
 #[test]
-fn whoever_uses_a_disk_that_goes_out_is_told_so_even_when_it_is_back() {
+fn leases_of_a_lost_disk_fail_even_when_it_is_back() {
     let (_folder, guard, lease) = awake();
     let file = lease.create_new("file").unwrap();
     file.write_all_at(b"bytes", 0).unwrap();
     guard.turn(place(3), Power::Unclean).unwrap();
-    assert_eq!(guard.leases(place(3)), 0, "nobody holds a disk that is out");
+    assert_eq!(guard.leases(place(3)), 0, "leases of a lost disk do not count");
     for _ in 0..2 {
         let gone = file.read_exact_at(&mut [0], 0).unwrap_err();
         assert!(matches!(gone, DisksError::Gone { power: Power::Unclean, .. }), "{gone}");
@@ -89,7 +89,7 @@ fn whoever_uses_a_disk_that_goes_out_is_told_so_even_when_it_is_back() {
         assert!(matches!(lease.open("file"), Err(DisksError::Gone { .. })));
         if guard.power(place(3)) == Some(Power::Unclean) {
             guard.turn(place(3), Power::Standby).unwrap();
-            wake(&guard);
+            spin_up(&guard);
         }
     }
     let mut buffer = [0; 5];
@@ -99,7 +99,7 @@ fn whoever_uses_a_disk_that_goes_out_is_told_so_even_when_it_is_back() {
 }
 
 #[test]
-fn files_are_those_of_the_disk_and_no_others() {
+fn paths_cannot_leave_the_disk() {
     let (folder, _guard, lease) = awake();
     fs::write(folder.path().join("outside"), "x").unwrap();
     for path in ["../outside", "/etc/passwd", "a/../../outside", "./a"] {
@@ -113,7 +113,7 @@ fn files_are_those_of_the_disk_and_no_others() {
 }
 
 #[test]
-fn files_are_made_named_sized_and_removed() {
+fn files_can_be_created_renamed_resized_and_removed() {
     let (_folder, _guard, lease) = awake();
     lease.create_folder("a/b").unwrap();
     let file = lease.create_new("a/b/new").unwrap();
@@ -147,7 +147,7 @@ fn files_are_made_named_sized_and_removed() {
 }
 
 #[test]
-fn a_place_that_is_not_there_is_named() {
+fn unknown_place_is_named_in_the_error() {
     let guard = Guard::new();
     assert_eq!(guard.power(place(9)), None);
     assert_eq!(guard.acquire(place(9)).unwrap_err().to_string(), "there is no place 9");
@@ -158,37 +158,37 @@ proptest! {
     /// In any order of calls, a lease is granted only while the disk is active, works as long as it
     /// stays so, and prevents a spin-down.
     #[test]
-    fn a_lease_works_while_its_disk_is_active(
-        asked in prop::collection::vec((0..3u8, 0..Power::ALL.len()), 1..60)
+    fn lease_works_while_its_disk_is_active(
+        choices in prop::collection::vec((0..3u8, 0..Power::ALL.len()), 1..60)
     ) {
         let guard = Guard::new();
         guard.add(place(0), "nowhere");
-        let mut held: Vec<(Lease, bool)> = Vec::new();
-        for (choice, number) in asked {
+        let mut leases: Vec<(Lease, bool)> = Vec::new();
+        for (choice, number) in choices {
             let before = guard.power(place(0)).unwrap();
-            let used = held.iter().filter(|(_, works)| *works).count();
+            let used = leases.iter().filter(|(_, works)| *works).count();
             match choice {
                 0 => match guard.acquire(place(0)) {
                     Ok(lease) => {
                         prop_assert_eq!(before, Power::Active);
-                        held.push((lease, true));
+                        leases.push((lease, true));
                     }
                     Err(_) => prop_assert_ne!(before, Power::Active),
                 },
                 1 => {
-                    held.pop();
+                    leases.pop();
                 }
                 _ => {
                     let to = Power::ALL[number];
-                    let went = guard.turn(place(0), to).is_ok();
+                    let is_allowed = guard.turn(place(0), to).is_ok();
                     let is_held = to == Power::Unmounting && used > 0;
-                    prop_assert_eq!(went, before.can_become(to) && !is_held);
-                    if went && to.is_out_of_service() {
-                        held.iter_mut().for_each(|(_, works)| *works = false);
+                    prop_assert_eq!(is_allowed, before.can_become(to) && !is_held);
+                    if is_allowed && to.is_out_of_service() {
+                        leases.iter_mut().for_each(|(_, works)| *works = false);
                     }
                 }
             }
-            for (lease, works) in &held {
+            for (lease, works) in &leases {
                 prop_assert_eq!(lease.check_active().is_ok(), *works);
             }
         }

@@ -9,15 +9,15 @@ use tempfile::TempDir;
 use super::{hour, place, wake};
 use crate::{Cause, CauseKind, DisksError, LedgerFile, LoadReport};
 
-fn at() -> (TempDir, PathBuf) {
+fn ledger_path() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("wakes.ndjson");
     (folder, path)
 }
 
 #[test]
-fn the_lines_are_those_of_the_format() {
-    let (_folder, path) = at();
+fn lines_match_the_format() {
+    let (_folder, path) = ledger_path();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded, LoadReport::default());
     file.record(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
@@ -40,8 +40,8 @@ fn the_lines_are_those_of_the_format() {
 /// A damaged digit is not another count: the file is reported as damaged, and its other content is
 /// kept.
 #[test]
-fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
-    let (_folder, path) = at();
+fn start_count_needs_both_numbers_to_agree() {
+    let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     file.record_start(7).unwrap();
     file.record(wake(hour(1), &[4], Cause::Scrub)).unwrap();
@@ -51,51 +51,51 @@ fn a_count_of_starts_is_believed_when_both_of_its_numbers_agree() {
         fs::write(&path, text.replace(good, bad)).unwrap();
         assert!(matches!(LedgerFile::open(&path), Err(DisksError::Ledger { .. })), "{bad}");
         let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
-        assert!(reloaded.set_aside.is_some() && reloaded.wakes == 1, "{bad}: {reloaded:?}");
+        assert!(reloaded.set_aside.is_some() && reloaded.spin_ups == 1, "{bad}: {reloaded:?}");
         assert_eq!(file.ledger().start(), if good == "[0,0]" { 7 } else { 0 }, "{bad}");
     }
 }
 
 /// Version 2 lacked starts.
 #[test]
-fn a_ledger_of_version_2_is_begun_anew() {
-    let (_folder, path) = at();
+fn version_2_ledger_is_rewritten() {
+    let (_folder, path) = ledger_path();
     let older = r#"{"format":"fulgurite-wake-ledger","version":2,"places":[],"groups":[]}
 {"wake":{"at":1700003600000,"places":[4],"cause":{"request":9}}}
 "#;
     fs::write(&path, older).unwrap();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.wakes, file.ledger().start()), (1, 0));
+    assert_eq!((reloaded.spin_ups, file.ledger().start()), (1, 0));
     file.record_start(1).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.wakes, file.ledger().start()), (0, 1));
-    assert_eq!(file.ledger().of(place(4)).unwrap().lifetime_count(), 1);
+    assert_eq!((reloaded.spin_ups, file.ledger().start()), (0, 1));
+    assert_eq!(file.ledger().disk_totals(place(4)).unwrap().lifetime_count(), 1);
 }
 
 #[test]
-fn a_ledger_is_what_it_was_after_a_start() {
-    let (_folder, path) = at();
+fn ledger_is_restored_after_a_restart() {
+    let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     file.record(wake(hour(0), &[4, 5], Cause::Init)).unwrap();
     file.record(wake(hour(1), &[4], Cause::Foreign)).unwrap();
     file.replaced(place(5)).unwrap();
     drop(file);
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, LoadReport { wakes: 2, ..LoadReport::default() });
-    assert_eq!(file.ledger().of(place(4)).unwrap().day(hour(2)), 2);
-    assert!(file.ledger().of(place(5)).is_none());
+    assert_eq!(reloaded, LoadReport { spin_ups: 2, ..LoadReport::default() });
+    assert_eq!(file.ledger().disk_totals(place(4)).unwrap().day(hour(2)), 2);
+    assert!(file.ledger().disk_totals(place(5)).is_none());
     file.record(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded.wakes, 3);
+    assert_eq!(reloaded.spin_ups, 3);
     assert_eq!(file.ledger().spin_ups_by(CauseKind::Rebuild), 1);
 }
 
 /// Version 1 had seven causes.
 #[test]
-fn a_ledger_of_version_1_is_begun_anew() {
-    let (_folder, path) = at();
+fn version_1_ledger_is_rewritten() {
+    let (_folder, path) = ledger_path();
     let totals = r#"{"by":[1,0,0,0,2,0,0],"last":1700000000000,"why":"scrub","hours":[]}"#;
     let older = format!(
         r#"{{"format":"fulgurite-wake-ledger","version":1,"places":[[4,{totals}]],"groups":[]}}
@@ -104,7 +104,7 @@ fn a_ledger_of_version_1_is_begun_anew() {
     );
     fs::write(&path, &older).unwrap();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, LoadReport { wakes: 1, ..LoadReport::default() });
+    assert_eq!(reloaded, LoadReport { spin_ups: 1, ..LoadReport::default() });
     file.record(wake(hour(2), &[4], Cause::Verify(7))).unwrap();
     let by = |kind| file.ledger().spin_ups_by(kind);
     let kinds = [CauseKind::Request, CauseKind::Scrub, CauseKind::Foreign, CauseKind::Verify];
@@ -114,13 +114,13 @@ fn a_ledger_of_version_1_is_begun_anew() {
     assert!(now.contains(r#""by":[2,0,0,0,2,0,0,0]"#), "{now}");
     assert!(now.ends_with("\"cause\":{\"verify\":7}}}\n"), "{now}");
     drop(file);
-    assert_eq!(LedgerFile::open(&path).unwrap().1.wakes, 1);
+    assert_eq!(LedgerFile::open(&path).unwrap().1.spin_ups, 1);
 }
 
 /// A crash may tear the last line anywhere.
 #[test]
-fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
-    let (_folder, path) = at();
+fn torn_last_line_is_dropped_and_reported() {
+    let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
     let sound = fs::metadata(&path).unwrap().len();
@@ -131,16 +131,16 @@ fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
         fs::write(&path, &whole[..bytes]).unwrap();
         let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
         let torn_bytes = bytes as u64 - sound;
-        assert_eq!(reloaded, LoadReport { wakes: 1, torn_bytes, set_aside: None });
+        assert_eq!(reloaded, LoadReport { spin_ups: 1, torn_bytes, set_aside: None });
         file.record(wake(hour(1), &[1], Cause::Scrub)).unwrap();
         drop(file);
-        assert_eq!(fs::read(&path).unwrap(), whole, "the next line is whole");
+        assert_eq!(fs::read(&path).unwrap(), whole, "the next line is complete");
     }
 }
 
 #[test]
-fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
-    let (_folder, path) = at();
+fn invalid_ledger_is_rejected_and_left_unchanged() {
+    let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
@@ -158,8 +158,8 @@ fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
 }
 
 #[test]
-fn a_long_file_is_begun_anew_with_its_totals() {
-    let (folder, path) = at();
+fn long_ledger_is_rotated_with_its_totals() {
+    let (folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open_up_to(2000, &path).unwrap();
     let before = folder.path().join("wakes.ndjson.before");
     file.record_start(5).unwrap();
@@ -170,23 +170,23 @@ fn a_long_file_is_begun_anew_with_its_totals() {
         if fs::metadata(&path).unwrap().len() < was_long {
             begun += 1;
             let ended = LedgerFile::open(&before).unwrap().0;
-            assert_eq!(ended.ledger().of(place(2)).unwrap().lifetime_count(), number + 1);
+            assert_eq!(ended.ledger().disk_totals(place(2)).unwrap().lifetime_count(), number + 1);
         }
     }
-    assert!(begun >= 2, "started again {begun} times");
-    let known = file.ledger().of(place(1)).unwrap().clone();
+    assert!(begun >= 2, "rotated {begun} times");
+    let known = file.ledger().disk_totals(place(1)).unwrap().clone();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert!(reloaded.wakes < 40, "the others are in the totals");
+    assert!(reloaded.spin_ups < 40, "the others are in the totals");
     assert_eq!(file.ledger().start(), 5);
-    assert_eq!(file.ledger().of(place(1)), Some(&known));
+    assert_eq!(file.ledger().disk_totals(place(1)), Some(&known));
     assert_eq!(known.last(), Some((hour(59), Cause::Request(59))));
 }
 
 /// Each kind of damage, and how many of three records are left.
 #[test]
-fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
-    let (folder, path) = at();
+fn damaged_ledger_is_set_aside_and_salvaged() {
+    let (folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     for number in 0..3 {
         file.record(wake(hour(number), &[1], Cause::Init)).unwrap();
@@ -206,7 +206,7 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
         let (aside, problem) = reloaded.set_aside.unwrap();
         assert_eq!(aside, folder.path().join(format!("wakes.ndjson.damaged-{number}")));
         assert!(problem.starts_with("line "), "{problem}");
-        assert_eq!(fs::read(&aside).unwrap(), bytes, "nothing of it is lost");
+        assert_eq!(fs::read(&aside).unwrap(), bytes, "the damaged file is kept unchanged");
         assert_eq!(file.ledger().spin_ups_by(CauseKind::Init), left);
         file.record(wake(hour(9), &[1], Cause::Scrub)).unwrap();
         drop(file);
@@ -216,16 +216,20 @@ fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
     let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":3", "\"version\":4");
     fs::write(&path, &newer).unwrap();
     LedgerFile::open_or_quarantine(&path).unwrap_err();
-    assert_eq!(fs::read_to_string(&path).unwrap(), newer, "a newer program's stays");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        newer,
+        "a newer program's file is left unchanged"
+    );
 }
 
 #[test]
-fn a_file_that_failed_once_is_not_written_to_again_and_the_next_wake_begins_another() {
-    let (folder, path) = at();
+fn failed_ledger_file_is_replaced_at_the_next_record() {
+    let (folder, path) = ledger_path();
     drop(LedgerFile::open(&path).unwrap());
     let mut file = LedgerFile::unwritable(&path);
     file.record(wake(hour(0), &[1], Cause::Init)).unwrap_err();
-    assert!(file.ledger().of(place(1)).is_none(), "no disk was woken, and none counts");
+    assert!(file.ledger().disk_totals(place(1)).is_none(), "no spin-up is counted");
     // A new file cannot be begun either: a directory occupies the name of the old one.
     let before = folder.path().join("wakes.ndjson.before");
     fs::create_dir(&before).unwrap();
@@ -234,6 +238,9 @@ fn a_file_that_failed_once_is_not_written_to_again_and_the_next_wake_begins_anot
     file.record(wake(hour(2), &[1], Cause::Scrub)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.wakes, file.ledger().of(place(1)).unwrap().lifetime_count()), (1, 1));
+    assert_eq!(
+        (reloaded.spin_ups, file.ledger().disk_totals(place(1)).unwrap().lifetime_count()),
+        (1, 1)
+    );
     assert!(before.is_file());
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::{Draw, Power};
 
 #[test]
-fn the_steps_of_a_disk_are_those_of_the_picture() {
+fn transitions_match_the_diagram() {
     let mut steps = String::new();
     for from in Power::ALL {
         let to = Power::ALL.into_iter().filter(|&to| from.can_become(to));
@@ -25,16 +25,16 @@ fn the_steps_of_a_disk_are_those_of_the_picture() {
 }
 
 #[test]
-fn what_counts_for_power_and_cooling_turns() {
-    let turning: Vec<_> = Power::ALL.into_iter().filter(|power| power.is_spinning()).collect();
-    assert_eq!(turning, [Power::SpinningUp, Power::Active, Power::Unmounting]);
+fn spinning_disks_count_for_power_and_cooling() {
+    let spinning: Vec<_> = Power::ALL.into_iter().filter(|power| power.is_spinning()).collect();
+    assert_eq!(spinning, [Power::SpinningUp, Power::Active, Power::Unmounting]);
     assert!(Power::ALL.iter().all(|power| !(power.is_spinning() && power.is_out_of_service())));
 }
 
 /// The paper's rack of 1,152 disks: 1.8 kW in standby, 10.85 kW spinning.
 #[test]
-fn a_rack_takes_what_its_disks_take() {
-    let rack = |power| Draw::PELICAN.of(power) * 1152 / 1_000_000;
+fn rack_power_is_the_sum_of_its_disks() {
+    let rack = |power| Draw::PELICAN.milliwatts(power) * 1152 / 1_000_000;
     assert_eq!(rack(Power::Standby), 1);
     assert_eq!(rack(Power::Active), 10);
     assert_eq!(rack(Power::SpinningUp), 24);

@@ -13,7 +13,7 @@ fn disks(scale: f64) -> Simulated {
 /// Means of a disk and of the slowest of a group of 24, in seconds, as the distributions were
 /// fitted to.
 #[test]
-fn the_laws_have_the_means_that_they_were_fitted_to() {
+fn distributions_have_their_fitted_means() {
     let mut stream = Seed::new(1).stream();
     let mut mean_and_slowest = |distribution: LogNormal| {
         let groups = 4000;
@@ -40,7 +40,7 @@ fn the_laws_have_the_means_that_they_were_fitted_to() {
 }
 
 #[test]
-fn a_loaded_rack_mounts_slowly() {
+fn mounts_are_slower_on_a_loaded_rack() {
     let mean = |waiting| {
         let disks = disks(1.0);
         let mounts = (0..2400).map(|i| disks.mount(place(i % 24), waiting).unwrap());
@@ -50,7 +50,7 @@ fn a_loaded_rack_mounts_slowly() {
 }
 
 #[test]
-fn the_same_seed_has_the_same_times_and_the_scale_is_kept() {
+fn delays_repeat_for_a_seed_and_follow_the_scale() {
     let times = |scale| {
         let disks = disks(scale);
         (0..24).map(move |i| disks.spin_up(place(i)).unwrap()).collect::<Vec<_>>()
@@ -65,12 +65,12 @@ fn the_same_seed_has_the_same_times_and_the_scale_is_kept() {
 }
 
 #[test]
-fn what_turns_is_observed_and_nothing_is_woken_by_that() {
+fn observing_a_disk_does_not_spin_it_up() {
     let disks = disks(0.0);
     let observed = || disks.observe(place(1)).unwrap();
     assert_eq!((observed(), disks.health(place(1)).unwrap()), (Observed::Standby, None));
     disks.spin_up(place(1)).unwrap();
-    assert_eq!(disks.spin_up(place(1)).unwrap(), Duration::ZERO, "it turns already");
+    assert_eq!(disks.spin_up(place(1)).unwrap(), Duration::ZERO, "it spins already");
     assert_eq!(observed(), Observed::Turning);
     assert_eq!(disks.health(place(1)).unwrap().unwrap().spin_ups, Some(1));
     disks.unmount(place(1)).unwrap();
@@ -80,7 +80,7 @@ fn what_turns_is_observed_and_nothing_is_woken_by_that() {
 }
 
 #[test]
-fn faults_do_what_they_say() {
+fn injected_faults_take_effect() {
     let disks = disks(0.0);
     let inject = |fault| disks.inject(place(1), fault).unwrap();
     let observed = || disks.observe(place(1)).unwrap();
@@ -97,7 +97,7 @@ fn faults_do_what_they_say() {
         let refused = disks.spin_up(place(1)).unwrap_err().to_string();
         assert!(refused.contains("place 1") && refused.contains("simulated"), "{refused}");
         inject(Fault::ForeignWake);
-        assert_eq!(observed(), Observed::Absent, "what is out is not woken");
+        assert_eq!(observed(), Observed::Absent, "a missing disk is not spun up");
         inject(Fault::Repaired);
         assert_eq!(observed(), Observed::Standby);
     }
@@ -105,7 +105,7 @@ fn faults_do_what_they_say() {
 }
 
 #[test]
-fn a_straggler_is_late_once() {
+fn straggler_is_late_once() {
     let disks = disks(0.5);
     disks.inject(place(1), Fault::Straggles(Duration::from_secs(100))).unwrap();
     let mounts = [0, 0].map(|waiting| disks.mount(place(1), waiting).unwrap().as_secs_f64());

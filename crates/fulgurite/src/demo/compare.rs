@@ -11,7 +11,7 @@ use fulgurite_object_commands::PlannedPut;
 use fulgurite_client::limits::WRITE_BUFFER_BYTES;
 
 /// Returns the keys of all `files` of `original` that differ below `restored`.
-pub(crate) fn differing(
+pub(crate) fn differing_keys(
     original: &Path,
     restored: &Path,
     prefix: &str,

@@ -128,11 +128,11 @@ fn damage_set(
             let mut room = group_room;
             let tracks = u64::from(platter.map.group_tracks(group));
             let whole = random.below(tracks.max(1));
-            for place in 0..tracks {
+            for index in 0..tracks {
                 let first = group * u32::from(geometry.group_information_tracks);
-                let track = first + u32::try_from(place).unwrap_or(u32::MAX);
+                let track = first + u32::try_from(index).unwrap_or(u32::MAX);
                 let left = budget.entry(track).or_insert(set_room);
-                let is_whole = place == whole;
+                let is_whole = index == whole;
                 let count = if is_whole {
                     full + u32::from(geometry.track_redundancy_sectors)
                 } else if random.below(TRACKS_PER_DAMAGED) == 0 {
@@ -196,12 +196,12 @@ fn flip_bytes(
             + layer * geometry.sector_image_bytes() as u64
             + SECTOR_HEADER_BYTES as u64;
         for _ in 0..FLIPS {
-            let at = start + random.below(u64::from(geometry.sector_payload_bytes));
+            let offset = start + random.below(u64::from(geometry.sector_payload_bytes));
             let mut byte = [0];
-            file.read_exact_at(&mut byte, at)?;
+            file.read_exact_at(&mut byte, offset)?;
             // 3 flips of the same byte add 3 to 240: never a multiple of 256, so it has changed.
             byte[0] = byte[0].wrapping_add(1 + u8::try_from(random.below(FLIP_MAX)).unwrap_or(0));
-            file.write_all_at(&byte, at)?;
+            file.write_all_at(&byte, offset)?;
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
     let directory = tempfile::Builder::new()
         .prefix("fulgurite-demo-")
         .tempdir()
-        .context("cannot make a temporary directory")?;
+        .context("cannot create a temporary directory")?;
     let root = directory.path().to_owned();
     let result = run(args, &root, out).await;
     let is_corrupt = result.as_ref().err().is_some_and(|error| exit_of(error) == Exit::Corrupt);
@@ -118,7 +118,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     match report.differing.len() {
         0 => Ok(()),
         count => {
-            let message = format!("{} came back different", pluralize(count as u64, "file"));
+            let message = format!("{} differ after the restore", pluralize(count as u64, "file"));
             Err(ExitError::new(Exit::Corrupt, message).into())
         }
     }
@@ -182,10 +182,10 @@ impl<'a> DemoSession<'a> {
         self.put(files, &mut report).await?;
         self.step("sealing: plan, encode, write, read back, store");
         let sealed = self.admin.seal(false, self.out.is_json()).await?;
-        report.sealed(&sealed);
+        report.record_seal(&sealed);
         self.step("verifying every platter");
-        all_readable(&self.admin.verify(None, self.out.is_json()).await?.platters)?;
-        self.must_be_archived(files).await?;
+        check_readable(&self.admin.verify(None, self.out.is_json()).await?.platters)?;
+        self.check_archived(files).await?;
         self.step("damaging sectors, tracks and one whole platter");
         report.platter_bytes = damage::platter_bytes(&self.data.join("platters"))?;
         report.damage =
@@ -193,7 +193,7 @@ impl<'a> DemoSession<'a> {
         self.restore(files, &mut report).await?;
         self.compare(source, files, &mut report).await?;
         let status = self.admin.status().await?;
-        report.repaired(&status, geometry);
+        report.record_repairs(&status, geometry);
         for file in files.iter().step_by(files.len().div_ceil(PLACES_SHOWN)) {
             let places: Vec<ShardLocation> = self.admin.locate(BUCKET, file.key()).await?;
             report.places.push((file.key().to_owned(), places));
@@ -221,7 +221,7 @@ impl<'a> DemoSession<'a> {
 
     /// Checks that staging is empty: the archive has the bytes of the files on glass only, and
     /// refuses to read them without a restore.
-    async fn must_be_archived(&self, files: &[PlannedPut]) -> anyhow::Result<()> {
+    async fn check_archived(&self, files: &[PlannedPut]) -> anyhow::Result<()> {
         let status = self.admin.status().await?;
         if status.objects_staged != 0 || status.staged_bytes != 0 {
             let message = format!("{} objects are still staged", status.objects_staged);
@@ -286,7 +286,7 @@ impl<'a> DemoSession<'a> {
         report.get = summary;
         let (original, files) = (source.folder.clone(), files.to_vec());
         report.differing = tokio::task::spawn_blocking(move || {
-            compare::differing(&original, &folder, PREFIX, &files)
+            compare::differing_keys(&original, &folder, PREFIX, &files)
         })
         .await??;
         Ok(())
@@ -294,7 +294,7 @@ impl<'a> DemoSession<'a> {
 }
 
 /// Checks that every platter can be read completely before anything is damaged.
-fn all_readable(platters: &[VerifiedPlatter]) -> anyhow::Result<()> {
+fn check_readable(platters: &[VerifiedPlatter]) -> anyhow::Result<()> {
     let bad = platters.iter().find(|p| p.error.is_some() || p.tracks_unreadable > 0);
     let Some(bad) = bad else { return Ok(()) };
     let reason = bad.error.clone().unwrap_or_else(|| "tracks are unreadable".to_owned());

@@ -32,7 +32,7 @@ pub(crate) struct Report {
     pub(crate) restore_seconds: f64,
     /// Download.
     pub(crate) get: GetSummary,
-    /// Keys that came back different.
+    /// Keys whose restored bytes differ.
     pub(crate) differing: Vec<String>,
     repaired: (u64, u64, u64),
     geometry: Option<Geometry>,
@@ -68,7 +68,7 @@ impl Report {
     }
 
     /// Records the result of sealing.
-    pub(crate) fn sealed(&mut self, sealed: &SealReport) {
+    pub(crate) fn record_seal(&mut self, sealed: &SealReport) {
         self.seal_seconds = sealed.seconds;
         self.sealed_bytes = sealed.bytes;
         for set in &sealed.sets {
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// Records how much redundancy was used.
-    pub(crate) fn repaired(&mut self, status: &Status, geometry: Geometry) {
+    pub(crate) fn record_repairs(&mut self, status: &Status, geometry: Geometry) {
         self.repaired =
             (status.repaired_by_track, status.repaired_by_group, status.repaired_by_set);
         self.geometry = Some(geometry);
@@ -131,7 +131,7 @@ impl Report {
                 ratio(self.platter_bytes, bytes)
             ),
             format!(
-                "damaged    {} taken away, {} destroyed, {} with flipped bytes (seed {})",
+                "damaged    {} removed, {} destroyed, {} with flipped bytes (seed {})",
                 pluralize(self.damage.platters_lost.len() as u64, "platter"),
                 pluralize(self.damage.tracks, "track"),
                 pluralize(self.damage.sectors, "sector"),
@@ -154,7 +154,9 @@ impl Report {
             Some(geometry) => {
                 let scope = match self.fidelity {
                     Fidelity::Sector => "which sectors fail, not how light writes them",
-                    Fidelity::Soft => "what a decoder says of each voxel, by measured statistics",
+                    Fidelity::Soft => {
+                        "what a decoder reports for each voxel, by measured statistics"
+                    }
                     Fidelity::Analog => "voxels, light, camera and noise, by assumed sizes",
                 };
                 let profile = &geometry.profile;

@@ -57,7 +57,7 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyh
         }
         std::fs::write(path, text)?;
     }
-    Ok(Source { folder: scratch.to_owned(), origin: "sources the program carries" })
+    Ok(Source { folder: scratch.to_owned(), origin: "sources embedded in the program" })
 }
 
 /// Copies the files of `source` to `scratch`. A file that disappears before it is copied is

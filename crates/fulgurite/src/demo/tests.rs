@@ -5,7 +5,7 @@ use std::fs;
 use super::compare::is_same;
 
 #[test]
-fn files_are_the_same_only_byte_by_byte() {
+fn is_same_compares_every_byte() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let long = vec![7u8; 3 << 20];

@@ -7,7 +7,7 @@ use fulgurite_terminal::exit::Exit;
 use super::exit_of;
 
 #[test]
-fn archives_and_servers_have_their_codes() {
+fn errors_map_to_exit_codes() {
     let path = String::new;
     let exit = |error: ArchiveError| exit_of(&error.into());
     assert_eq!(exit(ArchiveError::Locked { path: path() }), Exit::Locked);

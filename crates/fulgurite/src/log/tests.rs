@@ -55,7 +55,7 @@ fn check(text: &str) {
 }
 
 #[test]
-fn text_lines_cannot_be_forged() {
+fn text_log_lines_cannot_be_forged() {
     let sink = Sink::default();
     let builder = tracing_subscriber::fmt().with_ansi(false).fmt_fields(EscapedFields);
     tracing::subscriber::with_default(builder.with_writer(sink.clone()).finish(), log_names);
@@ -64,7 +64,7 @@ fn text_lines_cannot_be_forged() {
 }
 
 #[test]
-fn json_lines_cannot_be_forged_and_say_the_same() {
+fn json_log_lines_cannot_be_forged() {
     let sink = Sink::default();
     let builder = tracing_subscriber::fmt().json().with_writer(EscapedLines(sink.clone()));
     tracing::subscriber::with_default(builder.finish(), log_names);
@@ -75,7 +75,7 @@ fn json_lines_cannot_be_forged_and_say_the_same() {
 }
 
 #[test]
-fn colors_of_our_own_are_kept_out_of_what_others_say() {
+fn own_colors_stay_but_untrusted_ones_are_escaped() {
     let sink = Sink::default();
     let builder = tracing_subscriber::fmt().with_ansi(true).fmt_fields(EscapedFields);
     tracing::subscriber::with_default(builder.with_writer(sink.clone()).finish(), log_names);
@@ -86,7 +86,7 @@ fn colors_of_our_own_are_kept_out_of_what_others_say() {
 }
 
 #[test]
-fn plain_text_is_left_alone() {
+fn plain_text_is_not_escaped() {
     for text in ["", "dir/file name.jpg", "\u{e9}\u{1f9ca}", "a\\nb"] {
         assert_eq!(escaped(text), text);
     }

@@ -20,12 +20,12 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn the_command_line_is_sound() {
+fn command_line_definition_is_valid() {
     command_line().debug_assert();
 }
 
 #[test]
-fn there_is_a_page_for_every_command() {
+fn every_command_has_a_man_page() {
     let folder = tempfile::tempdir().unwrap();
     let args = ManArgs { folder: folder.path().join("man1") };
     man(&args, command_line(), &Output::silent()).unwrap();

@@ -27,19 +27,19 @@ fn help_is_complete() {
               get            Fetch an object, or a folder of them
               cat            Print objects
               cp             Copy objects on the server
-              mv             Give objects other names on the server
-              sync           Make a prefix of a bucket like a folder, or a folder like it
+              mv             Move objects on the server
+              sync           Mirror a folder to a bucket prefix, or a prefix to a folder
               ls             List buckets or objects
               rm             Delete objects
               mb             Make a bucket
               rb             Delete an empty bucket
-              restore        Ask for readable copies of archived objects
+              restore        Request readable copies of archived objects
               status         Show class and restore state of objects
               admin          Seal, verify and watch a running archive
-              rack           Make, watch and mend the rack of cold disks
-              tomes          Make, watch and mend the set of tomes
+              rack           Create, watch and repair the rack of cold disks
+              tomes          Create, watch and repair the set of tomes
               tome           Serve a tome of a set in a process of its own
-              geo            Begin, watch and mend a namespace over several sites
+              geo            Create, watch and repair a namespace over several sites
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys
@@ -47,14 +47,14 @@ fn help_is_complete() {
               decode-worker  Decode for archives on other machines
               bench          Measure the codes
               glass          Measure, compare and draw the simulated voxels
-              twin           Simulate libraries, play their logs again, make traces
+              twin           Simulate libraries, replay their logs, generate traces
               completions    Print completions for a shell
               man            Write the manual pages
               help           Print this message or the help of the given subcommand(s)
 
             Options:
-                  --json               Print one JSON object a line instead of text
-                  --log-format <FORM>  Form of log lines on standard error: text or json
+                  --json               Print one JSON object per line instead of text
+                  --log-format <FORM>  Format of log lines on standard error: text or json
                                        [default: text]
                   --color <WHEN>       When to color: auto (on a terminal, unless NO_COLOR
                                        is set), always or never [default: auto]
@@ -91,9 +91,9 @@ fn help_of_serve_is_complete() {
             Options:
                   --data <DIR>         Data directory; made if it does not exist [env:
                                        FULGURITE_DATA=]
-                  --json               Print one JSON object a line instead of text
+                  --json               Print one JSON object per line instead of text
                   --config <FILE>      Configuration file (TOML) [env: FULGURITE_CONFIG=]
-                  --log-format <FORM>  Form of log lines on standard error: text or json
+                  --log-format <FORM>  Format of log lines on standard error: text or json
                                        [default: text]
                   --color <WHEN>       When to color: auto (on a terminal, unless NO_COLOR
                                        is set), always or never [default: auto]
@@ -117,7 +117,7 @@ fn help_of_serve_is_complete() {
 }
 
 #[test]
-fn config_show_prints_a_file() {
+fn config_show_prints_a_config_file() {
     check(
         &["config", "show", "--profile", "demo"],
         expect![[r#"
@@ -176,7 +176,7 @@ fn config_show_prints_a_file() {
 }
 
 #[test]
-fn config_show_takes_the_environment() {
+fn config_show_includes_environment_overrides() {
     let mut command = fulgurite(&["config", "show", "--json"]);
     command.env("FULGURITE_SEAL_AGE", "90m").env("FULGURITE_SEAL_AEG", "1h");
     let output = command.output().unwrap();
@@ -188,7 +188,7 @@ fn config_show_takes_the_environment() {
 }
 
 #[test]
-fn a_wrong_configuration_names_the_place() {
+fn config_error_names_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.toml");
     std::fs::write(&path, "[seal]\nages = \"1h\"\n").unwrap();
@@ -208,7 +208,7 @@ fn a_wrong_configuration_names_the_place() {
 }
 
 #[test]
-fn instructions_and_caches_that_are_not_there_are_refused() {
+fn impossible_isa_and_cache_size_are_rejected() {
     let mut command = fulgurite(&["durability"]);
     command.env("FULGURITE_ISA", "mmx");
     expect![[r#"
@@ -220,34 +220,34 @@ fn instructions_and_caches_that_are_not_there_are_refused() {
     let mut command = fulgurite(&["durability"]);
     command.env("FULGURITE_SECOND_CACHE_KIB", "1M");
     expect![[r#"
-        err: fulgurite: FULGURITE_SECOND_CACHE_KIB is "1M"; a size is 128 to 65536 KiB
+        err: fulgurite: FULGURITE_SECOND_CACHE_KIB is "1M"; use 128 to 65536 KiB
         exit: 3
     "#]]
     .assert_eq(&fold(&transcript(&mut command)));
 }
 
 #[test]
-fn a_command_needs_a_server_and_keys() {
+fn commands_require_endpoint_and_credentials() {
     check(
         &["ls"],
         expect![[r#"
-        err: fulgurite: no server is named: give --endpoint URL or --data DIR
+        err: fulgurite: no server: pass --endpoint URL or --data DIR
         exit: 2
     "#]],
     );
     check(
         &["ls", "--endpoint", "http://127.0.0.1:1"],
         expect![[r#"
-            err: fulgurite: no credentials: give --access-key and --secret-key, set
-                AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name --data DIR
+            err: fulgurite: no credentials: pass --access-key and --secret-key, set
+                AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass --data DIR
             exit: 3
         "#]],
     );
     check(
         &["ls", "--endpoint", "ftp://x", "--access-key", "a", "--secret-key", "b"],
         expect![[r#"
-            err: fulgurite: endpoint "ftp://x" is not usable: it begins with neither
-                http:// nor https://
+            err: fulgurite: endpoint "ftp://x" is not usable: it must begin with http:// or
+                https://
             exit: 2
         "#]],
     );
@@ -262,7 +262,7 @@ fn a_command_needs_a_server_and_keys() {
 }
 
 #[test]
-fn a_wrong_command_line_is_explained() {
+fn usage_errors_are_explained() {
     check(
         &["put", "file"],
         expect![[r#"
@@ -296,7 +296,7 @@ fn a_wrong_command_line_is_explained() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn broken_pipe_exits_with_success() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = fulgurite(&["config", "show"]);

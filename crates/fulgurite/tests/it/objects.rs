@@ -26,7 +26,7 @@ pub(crate) fn without_times(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-fn same_files(one: &Path, other: &Path) {
+fn assert_same_files(one: &Path, other: &Path) {
     let mut entries: Vec<_> = fs::read_dir(one).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
     let names = |folder: &Path| {
@@ -39,7 +39,7 @@ fn same_files(one: &Path, other: &Path) {
     for entry in entries {
         let twin = other.join(entry.file_name().unwrap());
         if entry.is_dir() {
-            same_files(&entry, &twin);
+            assert_same_files(&entry, &twin);
         } else {
             assert!(fs::read(&entry).unwrap() == fs::read(&twin).unwrap(), "{entry:?} differs");
         }
@@ -58,7 +58,7 @@ fn make_tree(root: &Path) {
 }
 
 #[test]
-fn a_tree_goes_onto_glass_and_back() {
+fn tree_is_archived_and_restored() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let server = Server::start(&data, &[]);
@@ -81,7 +81,7 @@ fn a_tree_goes_onto_glass_and_back() {
     assert!(sealed.starts_with("6 objects with 70.") && sealed.contains("released"), "{sealed}");
     expect![[r#"
         6 accepted, 0 extended, 0 already running, 0 not archived
-        all copies are there in TIME
+        all copies are ready in TIME
         exit: 0
     "#]]
     .assert_eq(&run(&["restore", "--recursive", "--wait", "s3://archive/one"]));
@@ -95,7 +95,7 @@ fn a_tree_goes_onto_glass_and_back() {
         exit: 0
     "#]]
     .assert_eq(&run(&["get", "s3://archive/one/tree", "out"]));
-    same_files(&folder.path().join("tree"), &folder.path().join("out/tree"));
+    assert_same_files(&folder.path().join("tree"), &folder.path().join("out/tree"));
     expect![[r#"
         deleted 6 objects
         exit: 0
@@ -111,7 +111,7 @@ fn a_tree_goes_onto_glass_and_back() {
 }
 
 #[test]
-fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
+fn get_skips_keys_that_escape_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let _server = Server::start(&data, &[]);

@@ -10,7 +10,7 @@ use crate::process::{Server, fold, fulgurite, transcript};
 
 /// Creates a data directory with one sealed file, its server stopped; returns an information
 /// platter.
-fn sealed(folder: &Path) -> PathBuf {
+fn seal_one_file(folder: &Path) -> PathBuf {
     let data = folder.join("data");
     let server = Server::start(&data, &[]);
     fs::write(folder.join("secret-name"), vec![7; 100_000]).unwrap();
@@ -39,8 +39,8 @@ fn with_impossible_geometry(platter: &[u8]) -> Vec<u8> {
     let (old, new) = (b"\"set_span_sectors\":32", b"\"set_span_sectors\":99");
     let whole = platter.len() / SECTOR * SECTOR;
     for sector in platter[..whole].chunks_exact_mut(SECTOR) {
-        if let Some(at) = sector.windows(old.len()).position(|bytes| bytes == old) {
-            sector[at..at + new.len()].copy_from_slice(new);
+        if let Some(offset) = sector.windows(old.len()).position(|bytes| bytes == old) {
+            sector[offset..offset + new.len()].copy_from_slice(new);
             let checksum = fulgurite_codes::sector_checksum(&sector[..SECTOR - 32]);
             sector[SECTOR - 32..].copy_from_slice(&checksum);
         }
@@ -49,9 +49,9 @@ fn with_impossible_geometry(platter: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_platter_tells_what_it_holds() {
+fn inspect_shows_platter_contents() {
     let folder = tempfile::tempdir().unwrap();
-    let platter = sealed(folder.path());
+    let platter = seal_one_file(folder.path());
     let shown = platter.to_string_lossy().into_owned();
     let output = fulgurite(&["inspect", "--map", "--json", &shown]).output().unwrap();
     assert!(output.status.success());
@@ -66,9 +66,9 @@ fn a_platter_tells_what_it_holds() {
 }
 
 #[test]
-fn what_is_no_platter_is_told_by_name() {
+fn inspect_explains_invalid_platters() {
     let folder = tempfile::tempdir().unwrap();
-    let platter = sealed(folder.path());
+    let platter = seal_one_file(folder.path());
     let bytes = fs::read(&platter).unwrap();
     let inspect = |bytes: &[u8]| {
         let path = folder.path().join("x.glass");
@@ -117,9 +117,9 @@ fn what_is_no_platter_is_told_by_name() {
 }
 
 #[test]
-fn a_lost_catalog_is_rebuilt() {
+fn lost_catalog_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
-    sealed(folder.path());
+    seal_one_file(folder.path());
     let data = folder.path().join("data");
     let shown = data.to_string_lossy().into_owned();
     let recover = || fulgurite(&["recover", "--data", &shown]).output().unwrap();
@@ -142,7 +142,7 @@ fn a_lost_catalog_is_rebuilt() {
 }
 
 #[test]
-fn the_demo_brings_every_byte_back() {
+fn demo_restores_every_byte() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..20u8 {
         let bytes = [number, number + 1, 7, 0].repeat(usize::from(number) * 7_500);
@@ -163,7 +163,7 @@ fn the_demo_brings_every_byte_back() {
 
 /// The same through voxels, images and both decoders; and a picture of one of the sectors.
 #[test]
-fn the_demo_brings_every_byte_back_through_light() {
+fn demo_restores_every_byte_in_analog_fidelity() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), [7; 9_000]).unwrap();
     let shown = folder.path().to_string_lossy().into_owned();

@@ -7,7 +7,7 @@ use expect_test::expect;
 use crate::process::{Server, fold, fulgurite, transcript};
 
 #[test]
-fn a_server_is_found_by_its_directory_and_stops_cleanly() {
+fn server_is_found_by_data_dir_and_stops_cleanly() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let shown = data.to_string_lossy().into_owned();
@@ -16,7 +16,7 @@ fn a_server_is_found_by_its_directory_and_stops_cleanly() {
     let access_key = server.listening["access_key"].clone();
     let found = transcript(&mut fulgurite(&["mb", "s3://first", "--data", &shown]));
     expect![[r#"
-        made s3://first
+        created s3://first
         exit: 0
     "#]]
     .assert_eq(&found);
@@ -39,7 +39,7 @@ fn a_server_is_found_by_its_directory_and_stops_cleanly() {
 }
 
 #[test]
-fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
+fn lost_credentials_are_replaced_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let shown = data.to_string_lossy().into_owned();
@@ -66,7 +66,7 @@ fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
 }
 
 #[test]
-fn a_second_process_is_refused() {
+fn second_process_on_data_dir_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().to_string_lossy().into_owned();
     let server = Server::start(folder.path(), &[]);
@@ -83,7 +83,7 @@ fn a_second_process_is_refused() {
 }
 
 #[test]
-fn given_keys_are_not_stored_and_wrong_ones_refused() {
+fn external_keys_are_not_stored() {
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().to_string_lossy().into_owned();
     let keys = ["--access-key", "AKTEST", "--secret-key", "a-long-secret"];
@@ -110,8 +110,9 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     expect![[r#"
-        err: fulgurite: the server was given its keys and does not keep them: set
-            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need none)
+        err: fulgurite: the server was started with external keys and does not store
+            them: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need
+            none)
         exit: 3
     "#]]
     .assert_eq(&fold(&transcript(&mut fulgurite(&["ls", "--data", &shown]))));
@@ -127,13 +128,13 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
     assert_eq!(server.terminate(), Some(0));
     assert!(!file.exists());
     let next = Server::start(folder.path(), &keys);
-    assert_eq!(admin(&pair).status.code(), Some(6), "each start makes its own");
+    assert_eq!(admin(&pair).status.code(), Some(6), "each start generates its own keys");
     assert!(admin(&[]).status.success());
     assert_eq!(next.terminate(), Some(0));
 }
 
 #[test]
-fn a_self_signed_server_is_trusted_by_its_directory() {
+fn self_signed_server_is_trusted_via_data_dir() {
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().to_string_lossy().into_owned();
     let server = Server::start(folder.path(), &["--tls", "auto"]);
@@ -148,9 +149,9 @@ fn a_self_signed_server_is_trusted_by_its_directory() {
         let line = credentials.lines().find(|line| line.starts_with(name)).unwrap();
         line.split('"').nth(1).unwrap().to_owned()
     };
-    let mut stranger = fulgurite(&["ls", "--endpoint", &endpoint]);
-    stranger
+    let mut client = fulgurite(&["ls", "--endpoint", &endpoint]);
+    client
         .env("FULGURITE_ACCESS_KEY", value("access_key"))
         .env("FULGURITE_SECRET_KEY", value("secret_key"));
-    assert_eq!(stranger.output().unwrap().status.code(), Some(7), "an unknown certificate");
+    assert_eq!(client.output().unwrap().status.code(), Some(7), "an unknown certificate");
 }

@@ -13,7 +13,7 @@ const QUEUE: &str =
 
 /// The same commands for another system: the file names its system.
 #[test]
-fn a_queue_is_run_and_swept_as_a_library_is() {
+fn queue_scenario_runs_and_sweeps() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("queue.toml"), QUEUE).unwrap();
@@ -61,7 +61,7 @@ fn a_queue_is_run_and_swept_as_a_library_is() {
 }
 
 #[test]
-fn what_another_system_refuses_is_named_too() {
+fn queue_scenario_errors_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("queue.toml"), QUEUE).unwrap();
@@ -113,7 +113,7 @@ fn what_another_system_refuses_is_named_too() {
 
 /// The paper may be named; without a name it is Silica's.
 #[test]
-fn a_paper_is_named_or_is_silica() {
+fn paper_defaults_to_silica() {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let named = lines(&root, &["--json", "twin", "paper", "silica", "L2", "--seeds", "1"]);
@@ -144,15 +144,15 @@ fn a_paper_is_named_or_is_silica() {
 const RACK: &str = "system = \"pelican\"\nwarm_up = \"10m\"\nwindow = \"1h\"\n\
     workload = { arrivals = { poisson = { rate = 1.0 } } }\n";
 
-fn a_rack() -> tempfile::TempDir {
+fn folder_with_rack_scenario() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("rack.toml"), RACK).unwrap();
     folder
 }
 
 #[test]
-fn a_rack_of_cold_disks_is_run() {
-    let folder = a_rack();
+fn rack_scenario_runs() {
+    let folder = folder_with_rack_scenario();
     let folder = folder.path();
     check(
         folder,
@@ -205,8 +205,8 @@ fn a_rack_of_cold_disks_is_run() {
 }
 
 #[test]
-fn racks_of_cold_disks_are_swept() {
-    let folder = a_rack();
+fn rack_scenario_sweeps() {
+    let folder = folder_with_rack_scenario();
     check(
         folder.path(),
         &[
@@ -242,8 +242,8 @@ fn racks_of_cold_disks_are_swept() {
 }
 
 #[test]
-fn what_a_rack_cannot_be_run_with_is_refused() {
-    let folder = a_rack();
+fn invalid_rack_options_are_rejected() {
+    let folder = folder_with_rack_scenario();
     let folder = folder.path();
     check(
         folder,
@@ -258,7 +258,7 @@ fn what_a_rack_cannot_be_run_with_is_refused() {
         &["twin", "run", "rack.toml", "--set", "disks.awake=20"],
         expect![[r#"
         err: fulgurite: "rack.toml" with --set disks.awake=20: disks.awake is 20, but
-            must be 24, or as many less as disks.read_stacks is less than 18
+            must be at least disks.read_stacks + 6
         exit: 3
     "#]],
     );
@@ -266,7 +266,7 @@ fn what_a_rack_cannot_be_run_with_is_refused() {
 
 /// Statements that need no run are compared with the paper.
 #[test]
-fn the_paper_of_the_rack_is_named() {
+fn pelican_paper_statements_hold() {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pelican");
     let experiments = experiments.to_str().unwrap().to_owned();
     let folder = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ fn the_paper_of_the_rack_is_named() {
 }
 
 #[test]
-fn the_paper_of_the_tomes_is_named_and_a_set_of_them_runs() {
+fn pergamum_paper_statements_hold_and_scenario_runs() {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pergamum");
     let experiments = experiments.to_str().unwrap().to_owned();
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn the_paper_of_the_tomes_is_named_and_a_set_of_them_runs() {
 }
 
 #[test]
-fn the_paper_of_the_sites_is_named_and_they_run() {
+fn giza_paper_statements_hold_and_scenario_runs() {
     let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/giza");
     let experiments = experiments.to_str().unwrap().to_owned();
     let folder = tempfile::tempdir().unwrap();
@@ -315,7 +315,7 @@ fn the_paper_of_the_sites_is_named_and_they_run() {
         &["twin", "run", "sites.toml", "--set", "data=3"],
         expect![[r#"
         err: fulgurite: "sites.toml" with --set data=3: data + parity is 3 + 1, but
-            must be as many as there are sites that have fragments
+            must be the number of sites that hold fragments
         exit: 3
     "#]],
     );
@@ -342,7 +342,7 @@ sites_away = 1
 "#;
 
 #[test]
-fn sites_are_planned_from_a_file() {
+fn plan_geo_reads_a_plan_file() {
     let folder = tempfile::tempdir().unwrap();
     let site = |name: &str| {
         format!(

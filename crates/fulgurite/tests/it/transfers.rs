@@ -40,7 +40,7 @@ fn run_with(folder: &Path, input: &[u8], args: &[&str]) -> String {
 const CLASS: [&str; 2] = ["--storage-class", "STANDARD"];
 
 #[test]
-fn pipes_and_single_files() {
+fn pipes_and_single_files_are_transferred() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -65,20 +65,23 @@ fn pipes_and_single_files() {
     }
     let refused = [
         (&["put", "-", "s3://box"][..], "standard input has no name: write s3://box/KEY"),
-        (&["put", "-", "there", "s3://box/x"], "standard input (-) is one object: put it alone"),
-        (&["get", "s3://box/a/hi", "/dev/null"], "\"/dev/null\" is no regular file"),
+        (
+            &["put", "-", "there", "s3://box/x"],
+            "standard input (-) is one object: pass no other path",
+        ),
+        (&["get", "s3://box/a/hi", "/dev/null"], "\"/dev/null\" is not a regular file"),
         (&["cat", "s3://box/a"], "s3://box/a is a folder of 1 object: name one object"),
         (&["cat", "--json", "s3://box/a/hi"], "standard output takes the object's bytes"),
     ];
     for (args, message) in refused {
-        let said = run(root, args).replace("\n   ", "");
-        assert!(said.contains(message) && said.ends_with("exit: 2\n"), "{said}");
+        let shown = run(root, args).replace("\n   ", "");
+        assert!(shown.contains(message) && shown.ends_with("exit: 2\n"), "{shown}");
     }
     assert!(run(root, &["cat", "s3://box/none"]).ends_with("exit: 4\n"));
 }
 
 #[test]
-fn a_reader_that_leaves_stops_no_upload() {
+fn broken_pipe_does_not_stop_an_upload() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -105,7 +108,7 @@ fn a_reader_that_leaves_stops_no_upload() {
 }
 
 #[test]
-fn the_server_copies_and_moves() {
+fn cp_and_mv_run_on_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -154,7 +157,7 @@ fn the_server_copies_and_moves() {
 }
 
 #[test]
-fn a_folder_and_a_prefix_become_the_same() {
+fn sync_mirrors_folder_and_prefix() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -220,7 +223,7 @@ fn a_folder_and_a_prefix_become_the_same() {
 }
 
 #[test]
-fn a_sync_asks_for_what_is_on_glass() {
+fn sync_restores_archived_objects() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -235,7 +238,7 @@ fn a_sync_asks_for_what_is_on_glass() {
     expect![[r#"
         fetched 0 objects, 0 B, and deleted 0 in TIME; 1 unchanged
         err: b is archived (DEEP_ARCHIVE)
-        err: fulgurite: 1 object on glass and not fetched: add --restore, and --wait to
+        err: fulgurite: 1 object on glass, not fetched: add --restore, and --wait to
             wait for them
         exit: 5
     "#]]
@@ -255,7 +258,7 @@ fn a_sync_asks_for_what_is_on_glass() {
 }
 
 #[test]
-fn an_operator_is_told_how_it_stands() {
+fn admin_seal_verify_and_status_report_state() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -302,13 +305,13 @@ fn an_operator_is_told_how_it_stands() {
     );
     assert!(damaged.ends_with("exit: 8\n"), "{damaged}");
     for (choice, is_colored) in [("always", true), ("never", false), ("auto", false)] {
-        let said = run(root, &["admin", "verify", "--color", choice]);
-        assert_eq!(said.contains("\u{1b}["), is_colored, "{choice}: a pipe is no terminal");
+        let shown = run(root, &["admin", "verify", "--color", choice]);
+        assert_eq!(shown.contains("\u{1b}["), is_colored, "{choice}: a pipe is no terminal");
     }
 }
 
 #[test]
-fn an_operator_is_told_of_sets_in_trouble() {
+fn status_reports_sets_that_fail_to_seal() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
@@ -318,9 +321,9 @@ fn an_operator_is_told_of_sets_in_trouble() {
     let sealed = run(root, &["admin", "seal"]);
     assert!(!sealed.ends_with("exit: 0\n"), "{sealed}");
     let status = transcript(&mut command(root, &["admin", "status"]));
-    let trouble = status.lines().find(|line| line.starts_with("trouble    set "));
-    let trouble = trouble.unwrap_or_else(|| panic!("{status}"));
-    assert!(trouble.contains("waits, next try in") && trouble.contains("No such file"), "{status}");
+    let failure = status.lines().find(|line| line.starts_with("trouble    set "));
+    let failure = failure.unwrap_or_else(|| panic!("{status}"));
+    assert!(failure.contains("waits, next try in") && failure.contains("No such file"), "{status}");
     fs::create_dir(root.join("data/platters")).unwrap();
     run(root, &["admin", "seal"]);
     let status = transcript(&mut command(root, &["admin", "status"]));

@@ -10,8 +10,8 @@ use crate::process::{fold, fulgurite, transcript};
 
 /// Writes a scenario of a small library for a quarter of an hour.
 fn scenario(folder: &Path) {
-    let said = fulgurite(&["twin", "scenario", "typical"]).output().unwrap();
-    let text = String::from_utf8(said.stdout).unwrap();
+    let output = fulgurite(&["twin", "scenario", "typical"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
     let text = text
         .replace("warm_up = \"6h\"", "warm_up = \"5m\"")
         .replace("window = \"12h\"", "window = \"10m\"")
@@ -29,13 +29,13 @@ pub(crate) fn check(folder: &Path, args: &[&str], expect: Expect) {
 }
 
 pub(crate) fn lines(folder: &Path, args: &[&str]) -> Vec<Value> {
-    let said = fulgurite(args).current_dir(folder).output().unwrap();
-    let text = String::from_utf8(said.stdout).unwrap();
+    let output = fulgurite(args).current_dir(folder).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn a_scenario_is_run() {
+fn scenario_runs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -100,15 +100,14 @@ fn a_scenario_is_run() {
             events                       8,354       5,648       8,354               8,354 
                      5,648
             hash                  794a949e11037816 384d8f7b30c6cd82
-            constraints           held; verification not asked about: a new platter always
-                waits
+            constraints           met; verification not checked: a new platter always waits
             exit: 0
         "#]],
     );
 }
 
 #[test]
-fn threads_change_no_result() {
+fn results_do_not_depend_on_threads() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -119,7 +118,7 @@ fn threads_change_no_result() {
 }
 
 #[test]
-fn seeds_are_chosen_and_fields_are_set() {
+fn seed_and_set_flags_are_applied() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -163,7 +162,7 @@ fn seeds_are_chosen_and_fields_are_set() {
     wrong(
         "policy=gold",
         expect![[r#"
-        err: fulgurite: "small.toml" with --set policy="gold": no policy "gold": it is
+        err: fulgurite: "small.toml" with --set policy="gold": no policy "gold"; use
             one of fulgurite, thrifty, silica, shortest-paths, no-shuttles
         exit: 3
     "#]],
@@ -171,7 +170,7 @@ fn seeds_are_chosen_and_fields_are_set() {
     wrong(
         "panels",
         expect![[r#"
-        err: error: invalid value 'panels' for '--set <FIELD=VALUE>': it is not
+        err: error: invalid value 'panels' for '--set <FIELD=VALUE>': expected
             FIELD=VALUE
         err: 
         err: For more information, try '--help'.
@@ -181,7 +180,7 @@ fn seeds_are_chosen_and_fields_are_set() {
 }
 
 /// Creates a folder with the log of a run.
-fn logged() -> tempfile::TempDir {
+fn folder_with_log() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     scenario(folder.path());
     let run = ["twin", "run", "small.toml", "--seeds", "2", "--log", "run.log", "--json"];
@@ -190,8 +189,8 @@ fn logged() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_log_decides_the_same_again() {
-    let folder = logged();
+fn log_replay_is_deterministic() {
+    let folder = folder_with_log();
     let folder = folder.path();
     check(
         folder,
@@ -242,8 +241,8 @@ fn a_log_decides_the_same_again() {
 }
 
 #[test]
-fn a_changed_log_is_found_out() {
-    let folder = logged();
+fn replay_detects_a_modified_log() {
+    let folder = folder_with_log();
     let folder = folder.path();
     let log = fs::read_to_string(folder.join("run.log")).unwrap();
     let changed = log.replacen("\"to\":", "\"to\":1", 1);
@@ -275,7 +274,7 @@ fn a_changed_log_is_found_out() {
 }
 
 #[test]
-fn traces_are_drawn_imported_and_served_by_tape() {
+fn traces_are_generated_imported_and_run_on_tape() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let generate = ["twin", "trace", "generate", "typical", "--seed", "3", "--out", "t.trace"];
@@ -333,7 +332,7 @@ fn traces_are_drawn_imported_and_served_by_tape() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_file_line_and_field() {
+fn errors_name_file_line_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -402,7 +401,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
 }
 
 #[test]
-fn a_report_shows_a_run_and_changes_nothing() {
+fn report_does_not_change_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -429,7 +428,7 @@ fn a_report_shows_a_run_and_changes_nothing() {
 }
 
 #[test]
-fn two_fields_are_swept_whatever_the_threads() {
+fn sweep_of_two_fields_ignores_thread_count() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -482,7 +481,7 @@ fn two_fields_are_swept_whatever_the_threads() {
 }
 
 #[test]
-fn a_sweep_that_cannot_be_run_says_where() {
+fn sweep_errors_name_the_failing_point() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -501,15 +500,15 @@ fn a_sweep_that_cannot_be_run_says_where() {
         &["--over", "platters=100,100000"],
         expect![[r#"
             err: fulgurite: "small.toml" with platters=100000: platters is 100000, but must
-                be at most 12460, the slots that are homes
+                be at most 12460, the number of home slots
             exit: 3
         "#]],
     );
     sweep(
         &["--over", "platters=,5"],
         expect![[r#"
-        err: error: invalid value 'platters=,5' for '--over <FIELD=VALUE,...>': it is
-            not FIELD=VALUE,VALUE,...
+        err: error: invalid value 'platters=,5' for '--over <FIELD=VALUE,...>':
+            expected FIELD=VALUE,VALUE,...
         err: 
         err: For more information, try '--help'.
         exit: 2
@@ -518,17 +517,17 @@ fn a_sweep_that_cannot_be_run_says_where() {
     sweep(
         &["--over", "throughput=30,60", "--set", "throughput=90"],
         expect![[r#"
-        err: fulgurite: --over throughput: --set changes it as well
+        err: fulgurite: --over throughput: --set changes the same field
         exit: 2
     "#]],
     );
     let metric = ["twin", "sweep", "small.toml", "--over", "throughput=30,60", "--metric", "tail"];
-    let said = fulgurite(&metric).current_dir(folder).output().unwrap();
-    assert_eq!(said.status.code(), Some(2));
-    let said = String::from_utf8(said.stderr).unwrap();
+    let output = fulgurite(&metric).current_dir(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let errors = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.starts_with("fulgurite: --metric: no metric tail: it is one of age_max, "),
-        "{said}"
+        errors.starts_with("fulgurite: --metric: no metric tail: it is one of age_max, "),
+        "{errors}"
     );
     let text = fs::read_to_string(folder.join("small.toml")).unwrap();
     fs::write(folder.join("small.toml"), text.replace("panels = 2", "panels = 3")).unwrap();
@@ -545,7 +544,7 @@ fn a_sweep_that_cannot_be_run_says_where() {
 /// The requests of a log are served again by simulated machines: the same seed gives the same
 /// result.
 #[test]
-fn what_a_library_was_asked_is_asked_of_the_twin() {
+fn served_log_is_simulated_by_the_twin() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -554,18 +553,18 @@ fn what_a_library_was_asked_is_asked_of_the_twin() {
         .output()
         .unwrap();
     let served = lines(folder, &["--json", "twin", "served", "run.log", "--seeds", "2"]);
-    let reads = |line: &Value, who: &str| line["served"]["reads"][who].clone();
+    let reads = |line: &Value, side: &str| line["served"]["reads"][side].clone();
     assert!(reads(&served[0], "served")["count"].as_u64().unwrap() > 10, "{served:?}");
     assert_eq!(reads(&served[0], "served"), reads(&served[0], "twin"));
     assert_ne!(reads(&served[1], "served"), reads(&served[1], "twin"));
     assert_eq!(served[1]["served"]["ended_otherwise"], 0);
 
     let within = ["twin", "served", "run.log", "--time-scale", "0.5", "--within", "10"];
-    let said = fulgurite(&within).current_dir(folder).output().unwrap();
-    assert_eq!(said.status.code(), Some(1));
+    let output = fulgurite(&within).current_dir(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
     let scale = ["twin", "served", "run.log", "--time-scale", "0"];
-    let said = fulgurite(&scale).current_dir(folder).output().unwrap();
-    assert_eq!(said.status.code(), Some(3));
+    let output = fulgurite(&scale).current_dir(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
 }
 
 /// Runs a scenario of `experiments/restores` with one seed and these changes; returns what its
@@ -582,7 +581,7 @@ fn restores(scenario: &str, set: &[&str]) -> Value {
 /// The controllers keep all drives busy with one large object and a thousand small ones, as far as
 /// shuttles allow: if shuttles bring the platters, the shuttles are the bottleneck.
 #[test]
-fn restores_keep_drives_busy_until_there_is_no_platter_for_each() {
+fn restores_saturate_drives_or_shuttles() {
     let found = restores("large.toml", &["policy=no-shuttles"]);
     assert_eq!(found["standard"]["count"], 1001, "{found}");
     assert!(found["busy"].as_f64().unwrap() >= 0.9, "{found}");
@@ -594,7 +593,7 @@ fn restores_keep_drives_busy_until_there_is_no_platter_for_each() {
 /// An Expedited restore among ten thousand Bulk takes no more than twice as long as on an idle
 /// library, in simulated time.
 #[test]
-fn an_expedited_restore_hardly_waits_for_ten_thousand_bulk() {
+fn expedited_restore_is_not_delayed_by_bulk() {
     let alone = "restores.batches=[{at=\"1m\",every=\"1m\",count=500,size=\"1MiB\",\
                  retrieval=\"Expedited\"}]";
     let (among, alone) = (restores("urgent.toml", &[]), restores("urgent.toml", &[alone]));

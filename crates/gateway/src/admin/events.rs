@@ -4,12 +4,12 @@
 //!
 //! ```text
 //!   event: scene         a snapshot of everything; comes first
-//!   id: 41               steps until then
+//!   id: 41               number of steps so far
 //!   data: {..}           one line of JSON
 //!
 //!   event: step          one input and the decisions on it; without gaps
-//!   event: ...           of the archive `restore_failed`, of the rack `unmended`
-//!   event: end           why nothing more comes
+//!   event: ...           `restore_failed` of the archive, `unmended` of the rack
+//!   event: end           why the stream ends
 //!   :                    keep-alive after some silence
 //! ```
 //!

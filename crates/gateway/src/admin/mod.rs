@@ -138,7 +138,7 @@ impl Admin {
     ) -> Response<Body> {
         let whole = Limited::new(body, ADMIN_BODY_BYTES_MAX).collect();
         let Ok(Ok(body)) = tokio::time::timeout(self.body_timeout, whole).await else {
-            let message = "the body of the call is cut off, late or too long";
+            let message = "the request body is truncated, late or too long";
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
         let admitted = match self.admit_call(parts, &body.to_bytes()) {
@@ -164,7 +164,7 @@ impl Admin {
         match tokio::task::spawn_blocking(persist).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                tracing::error!(%error, "the nonce of an admin call could not be kept");
+                tracing::error!(%error, "cannot store the nonce of an admin call");
                 Err(CallFault::NotPersisted)
             }
             Err(_) => Err(CallFault::NotPersisted),
@@ -238,7 +238,7 @@ impl Admin {
 
     fn seal(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {
         let Ok(waits) = parse_parameter::<bool>(query, "wait") else {
-            let message = "wait is true or false";
+            let message = "wait must be true or false";
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
         let archive = self.archive.clone();
@@ -257,8 +257,7 @@ impl Admin {
         match &self.cold.geo {
             Some(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
             None => {
-                let message =
-                    "this server has no sites: [geo] of the configuration names their map";
+                let message = "this server has no sites: set [geo] in the configuration";
                 refuse(StatusCode::NOT_FOUND, "NotFound", message)
             }
         }
@@ -279,7 +278,7 @@ impl Admin {
             (Some(key), None) => ObjectKey::new(&key).map(ObjectSelection::One),
             (None, Some(prefix)) => Ok(ObjectSelection::Prefix(prefix)),
             (None, None) | (Some(_), Some(_)) => {
-                let message = "a key or a prefix must be given, and not both";
+                let message = "either key or prefix must be given, not both";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
         };
@@ -337,7 +336,7 @@ impl Admin {
         match self.archive.verification(platter).await {
             Ok(Some(found)) => reply(StatusCode::OK, &json!(found)),
             Ok(None) => {
-                let message = format!("platter {platter} was not verified in this archive");
+                let message = format!("platter {platter} has not been verified in this archive");
                 refuse(StatusCode::NOT_FOUND, "NotFound", &message)
             }
             Err(error) => Failure::from(error).response(),
@@ -432,7 +431,7 @@ fn parse_parameter<T: FromStr>(query: &str, name: &str) -> Result<Option<T>, ()>
 }
 
 fn too_many_subscribers() -> Response<Body> {
-    refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many event subscribers")
 }
 
 /// Returns the requested platter, if the query names one; an error if its value is no platter id.
@@ -441,7 +440,7 @@ fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
 }
 
 fn no_platter_id() -> Response<Body> {
-    refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
+    refuse(StatusCode::BAD_REQUEST, "Invalid", "platter must be a platter id")
 }
 
 async fn stream_progress<T: Serialize, E: Into<Failure>>(
@@ -465,12 +464,12 @@ async fn stream_progress<T: Serialize, E: Into<Failure>>(
             _ = ticks.tick() => {
                 let seconds = started.elapsed().as_secs_f64();
                 let Some(progress) = progress_source.progress(seconds).await else { continue };
-                // The channel is full when the reader is slow: it misses a line, the work goes on.
+                // A full channel means a slow reader, which misses a line; the work goes on.
                 let _ = lines.try_send(line(&json!({ "progress": progress })));
             }
         }
     };
-    // The caller may be gone by now; the work is done all the same.
+    // The caller may be gone by now; the work is finished anyway.
     let _ = lines.send(line(&last)).await;
     drop(slot);
 }

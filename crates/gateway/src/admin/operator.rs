@@ -1,5 +1,5 @@
-//! How an operator's call is signed and verified. A signature is good for one request, once, and
-//! for a short time.
+//! Signs and verifies operator's calls. A signature is valid for one request, once, and for a short
+//! time.
 //!
 //! ```text
 //!   Authorization: Fulgurite-HMAC-SHA256 Time=T, Nonce=N, Signature=S
@@ -73,22 +73,23 @@ fn key(keys: &Credentials) -> hmac::Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallFault {
     #[error(
-        "a call is signed: Authorization: Fulgurite-HMAC-SHA256 Time=.., Nonce=.., Signature=.."
+        "the call has no valid Authorization header; expected: Fulgurite-HMAC-SHA256 Time=.., \
+         Nonce=.., Signature=.."
     )]
     Unsigned,
-    #[error("the signature is not that of this call under the secret key")]
+    #[error("the signature does not match the call and the secret key")]
     Signature,
-    #[error("the call's time is more than 5 minutes from the server's: set the clocks")]
+    #[error("the call's time is more than 5 minutes from the server's: synchronize the clocks")]
     Time,
-    #[error("the call is older than the server's start: sign it again")]
+    #[error("the call was signed before the server started: sign it again")]
     BeforeStart,
-    #[error("the call was made before: sign it again, with another nonce")]
+    #[error("the nonce was already used: sign the call again with a new nonce")]
     Replayed,
     #[error("too many calls within the last minutes")]
     TooMany,
     #[error(
-        "the call's time is ahead of the server's, and its nonce cannot be kept against being sent \
-         again: set the clocks"
+        "the call's time is ahead of the server's, and its nonce cannot be stored to prevent a \
+         replay: synchronize the clocks"
     )]
     NotPersisted,
 }
@@ -157,7 +158,7 @@ impl SeenNonces {
             self.by_expiry.pop_first();
             self.nonces.remove(&expired);
         }
-        assert_eq!(self.nonces.len(), self.by_expiry.len(), "the two sets are one");
+        assert_eq!(self.nonces.len(), self.by_expiry.len(), "both sets hold the same nonces");
         if self.nonces.contains(&nonce) {
             return Err(CallFault::Replayed);
         }

@@ -24,7 +24,7 @@ impl Admin {
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let Some(rack) = self.cold.rack.clone() else {
-            let message = "this server has no rack: [rack] of the configuration describes one";
+            let message = "this server has no rack: set [rack] in the configuration";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
         match call {
@@ -38,11 +38,11 @@ impl Admin {
             Ok(Some(place)) if needs_place => PlaceId::new(place),
             Ok(None) if !needs_place => PlaceId::default(),
             _ if needs_place => {
-                let message = "place must be given: the number of a place of the rack";
+                let message = "place must be given: the number of a place in the rack";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
             _ => {
-                let message = "this call is of the whole rack and takes no place";
+                let message = "this call is for the whole rack and takes no place";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use fulgurite_archive::WatchEnd;
-use fulgurite_rack::{RackStore, Seen, StacksError};
+use fulgurite_rack::{Notification, RackStore, StacksError};
 use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -54,17 +54,17 @@ impl EventSource for RackWatch {
     }
 }
 
-fn text(seen: &Seen<'_>) -> Bytes {
+fn text(seen: &Notification<'_>) -> Bytes {
     match seen {
-        Seen::Snapshot { step, at, rack } => {
+        Notification::Snapshot { step, at, rack } => {
             event("scene", Some(*step), &json!({ "step": step, "at": at, "rack": rack }))
         }
-        Seen::Step { step, at, event: rack_event, commands } => {
+        Notification::Step { step, at, event: rack_event, commands } => {
             let step_data =
                 json!({ "step": step, "at": at, "event": rack_event, "commands": commands });
             event("step", Some(*step), &step_data)
         }
-        Seen::Unmended { step, at, group, blob, detail } => {
+        Notification::Unrepaired { step, at, group, blob, detail } => {
             let blob_data =
                 json!({ "step": step, "at": at, "group": group, "blob": blob, "what": detail });
             event("unmended", Some(*step), &blob_data)

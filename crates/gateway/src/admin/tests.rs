@@ -3,9 +3,9 @@
 use super::*;
 
 #[test]
-fn too_many_orders_are_to_come_again() {
+fn busy_archive_error_maps_to_slow_down() {
     let error = ArchiveError::Busy { what: "16 orders".to_owned() };
     assert_eq!(status_of(error.kind()), StatusCode::SERVICE_UNAVAILABLE);
-    let told = Failure::from(error).value();
-    assert_eq!(told["error"]["code"], "SlowDown", "{told}");
+    let reported = Failure::from(error).value();
+    assert_eq!(reported["error"]["code"], "SlowDown", "{reported}");
 }

@@ -29,7 +29,7 @@ impl TomesCall {
                 TomeArgument::None
             }
             Self::Scrub => TomeArgument::Optional,
-            Self::Rebuild | Self::Retire | Self::Survey => TomeArgument::Required,
+            Self::Rebuild | Self::Retire | Self::Inventory => TomeArgument::Required,
         }
     }
 }
@@ -43,17 +43,17 @@ impl Admin {
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
         let Some(tomes) = self.cold.tomes.clone() else {
-            let message = "this server has no tomes: [tomes] of the configuration describes some";
+            let message = "this server has no tomes: set [tomes] in the configuration";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };
         let tome = match (parse_parameter(query, "tome"), call.tome_argument()) {
             (Ok(Some(_)) | Err(()), TomeArgument::None) => {
-                let message = "this call is of the whole set and takes no tome";
+                let message = "this call is for the whole set and takes no tome";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
             (Err(()), TomeArgument::Optional | TomeArgument::Required)
             | (Ok(None), TomeArgument::Required) => {
-                let message = "tome must be given: the number of a tome of the set";
+                let message = "tome must be given: the number of a tome in the set";
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
             (Ok(Some(tome)), TomeArgument::Optional | TomeArgument::Required) => {
@@ -72,7 +72,7 @@ impl Admin {
             | TomesCall::Scrub
             | TomesCall::Rebuild
             | TomesCall::Retire
-            | TomesCall::Survey
+            | TomesCall::Inventory
             | TomesCall::Recover => {
                 let work = Arc::<Progress>::default();
                 let progress_source = Arc::clone(&work);
@@ -97,7 +97,7 @@ async fn run_call(
         TomesCall::Scrub => json!(tomes.scrub(tome, work).await?),
         TomesCall::Rebuild => json!(tomes.rebuild(tome_id, work).await?),
         TomesCall::Retire => json!(tomes.retire(tome_id, work).await?),
-        TomesCall::Survey => json!(tomes.inventory(tome_id, work).await?),
+        TomesCall::Inventory => json!(tomes.inventory(tome_id, work).await?),
         TomesCall::Recover => json!(tomes.recover(work).await?),
         TomesCall::Verify | TomesCall::Status | TomesCall::Ledger | TomesCall::Events => {
             json!(tomes.compare(work).await?)

@@ -16,8 +16,8 @@ impl EventSource for TomesWatch {
                 let (at, what) = (happened.at, happened.what);
                 event("step", Some(step), &json!({ "step": step, "at": at, "happened": what }))
             }
-            WatchItem::SnapshotDiff(step, look) => {
-                event("look", Some(step), &json!({ "step": step, "look": look }))
+            WatchItem::SnapshotDiff(step, diff) => {
+                event("look", Some(step), &json!({ "step": step, "look": diff }))
             }
             WatchItem::Missed(step, missed) => {
                 event("missed", Some(step), &json!({ "step": step, "missed": missed }))

@@ -3,13 +3,13 @@
 use super::Credentials;
 
 #[test]
-fn the_secret_is_never_shown() {
+fn debug_output_hides_the_secret() {
     let credentials = Credentials::new("EXAMPLE", "do-not-print-me").unwrap();
     assert!(!format!("{credentials:?}").contains("do-not-print-me"));
 }
 
 #[test]
-fn bad_keys_are_refused() {
+fn invalid_keys_are_rejected() {
     for (access, secret) in
         [("ab", "longenough"), ("a/b", "longenough"), ("abc", "short"), ("abc", "with a space")]
     {
@@ -18,7 +18,7 @@ fn bad_keys_are_refused() {
 }
 
 #[test]
-fn only_the_whole_access_key_finds_its_secret() {
+fn secret_requires_the_exact_access_key() {
     let ours = Credentials::new("EXAMPLE", "secret-one").unwrap();
     assert!(ours.secret_of("EXAMPLE").is_some());
     assert!(ours.secret_of("EXAMPLF").is_none());

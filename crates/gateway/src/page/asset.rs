@@ -64,11 +64,11 @@ impl Asset {
     pub(crate) fn for_request(parts: &Parts) -> Option<&'static Self> {
         let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
             && parts.uri.query().is_none();
-        Self::at(parts.uri.path()).filter(|_| is_plain)
+        Self::find(parts.uri.path()).filter(|_| is_plain)
     }
 
     /// Returns the file at a path.
-    pub(crate) fn at(path: &str) -> Option<&'static Self> {
+    pub(crate) fn find(path: &str) -> Option<&'static Self> {
         ASSETS.iter().find(|asset| asset.path == path)
     }
 

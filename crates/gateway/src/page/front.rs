@@ -49,8 +49,8 @@ pub(crate) fn page() -> Response<Body> {
          fulgurite admin status --endpoint ADDRESS\n\
          fulgurite --help\n\
          </pre>\n\
-         <p>The pages <em>guide</em>, <em>operating</em> and <em>s3-compatibility</em> in the\n\
-         folder <em>docs</em> of the source tell the rest.</p>\n\
+         <p>For more, see the pages <em>guide</em>, <em>operating</em> and\n\
+         <em>s3-compatibility</em> in the folder <em>docs</em> of the source.</p>\n\
          <ul>\n\
          <li><a href=\"/readyz\">ready?</a></li>\n\
          <li><a href=\"/livez\">alive?</a></li>\n\

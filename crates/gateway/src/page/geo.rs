@@ -16,10 +16,10 @@ pub(super) fn geo_failure(geo: &Snapshot) -> Option<String> {
     if geo.is_healthy() {
         return None;
     }
-    let of = geo.sites.len();
+    let site_count = geo.sites.len();
     Some(format!(
-        "of {of} sites {down} did not answer lately, {rebuilding} are being rebuilt; {} reads \
-         found a lost version",
+        "{down} of {site_count} sites did not respond recently, {rebuilding} are being rebuilt; {} \
+         reads found a lost version",
         geo.reads_lost
     ))
 }
@@ -35,7 +35,7 @@ pub(super) fn geo_page(geo: &Snapshot) -> String {
 
 fn write_totals(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_geo_writes_total";
-    head(page, name, "counter", "Writes over sites since the start, by how they ended.")?;
+    head(page, name, "counter", "Writes over sites since the start, by outcome.")?;
     for (end, count) in [
         ("fast", geo.writes_fast),
         ("slow", geo.writes_slow),
@@ -63,14 +63,14 @@ fn metrics(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
         (
             "healthy",
             "gauge",
-            "1 when all sites answer and nothing is lost.",
+            "1 when all sites respond and nothing is lost.",
             u64::from(geo.is_healthy()),
         ),
         ("epoch", "gauge", "Number of the map of sites.", u64::from(geo.epoch)),
         (
             "map_confirmed_seconds",
             "gauge",
-            "Time since enough sites said that the map holds.",
+            "Time since enough sites confirmed the map.",
             geo.confirmed_seconds_ago,
         ),
         ("reads_total", "counter", "Reads over sites.", geo.reads),
@@ -86,23 +86,23 @@ fn metrics(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
         (
             "undecided",
             "gauge",
-            "Objects with a version that this server met undecided.",
+            "Objects with a version that this server found undecided.",
             geo.undecided,
         ),
         (
             "oldest_undecided_seconds",
             "gauge",
-            "How long the oldest of those versions waits; 0 without any.",
+            "Age of the oldest of those versions; 0 if there are none.",
             geo.oldest_undecided_seconds,
         ),
         ("fragments_rebuilt_total", "counter", "Fragments rebuilt.", geo.fragments_rebuilt),
-        ("versions_collected_total", "counter", "Versions removed.", geo.versions_collected),
         (
-            "fragments_swept_total",
+            "versions_collected_total",
             "counter",
-            "Fragments of no version removed.",
-            geo.fragments_swept,
+            "Obsolete versions removed.",
+            geo.versions_collected,
         ),
+        ("fragments_swept_total", "counter", "Orphaned fragments removed.", geo.fragments_swept),
         ("cache_hits_total", "counter", "Fragments found in the cache.", geo.cache_hits),
         ("cache_misses_total", "counter", "Fragments not found there.", geo.cache_misses),
         (
@@ -118,24 +118,27 @@ fn metrics(geo: &Snapshot) -> [(&'static str, &'static str, &'static str, u64); 
 type Metric = (&'static str, &'static str, &'static str, fn(&SiteSnapshot) -> f64);
 
 const METRICS: [Metric; 9] = [
-    ("up", "gauge", "1 when the stores of a site could be opened and answered lately.", |site| {
-        f64::from(u8::from(site.up))
-    }),
-    ("rebuilding", "gauge", "1 while what a site held is being rebuilt.", |site| {
+    (
+        "up",
+        "gauge",
+        "1 when the stores of a site could be opened and responded recently.",
+        |site| f64::from(u8::from(site.up)),
+    ),
+    ("rebuilding", "gauge", "1 while the data of a site is being rebuilt.", |site| {
         f64::from(u8::from(site.rebuilding))
     }),
-    ("row_seconds", "gauge", "Usual time of an answer about a row.", |site| site.row_ms / 1000.0),
+    ("row_seconds", "gauge", "Typical response time for a row.", |site| site.row_ms / 1000.0),
     ("row_requests_total", "counter", "Requests about rows.", |site| site.row_requests as f64),
-    ("row_calls_total", "counter", "Calls of a site's table for them.", |site| {
+    ("row_calls_total", "counter", "Calls to a site's table for them.", |site| {
         site.row_calls as f64
     }),
     ("row_failures_total", "counter", "Requests about rows that failed.", |site| {
         site.row_failures as f64
     }),
-    ("written_bytes_total", "counter", "Bytes of fragments that went to a site.", |site| {
+    ("written_bytes_total", "counter", "Bytes of fragments sent to a site.", |site| {
         site.bytes_written as f64
     }),
-    ("read_bytes_total", "counter", "Bytes of fragments that came from a site.", |site| {
+    ("read_bytes_total", "counter", "Bytes of fragments received from a site.", |site| {
         site.bytes_read as f64
     }),
     ("blob_failures_total", "counter", "Calls about fragments that failed.", |site| {
@@ -144,11 +147,11 @@ const METRICS: [Metric; 9] = [
 ];
 
 fn write_sites(page: &mut String, geo: &Snapshot) -> std::fmt::Result {
-    for (name, kind, help, of) in METRICS {
+    for (name, kind, help, get) in METRICS {
         let name = format!("fulgurite_geo_site_{name}");
         head(page, &name, kind, help)?;
         for site in &geo.sites {
-            writeln!(page, "{name}{{site=\"{}\"}} {}", label(&site.name), of(site))?;
+            writeln!(page, "{name}{{site=\"{}\"}} {}", label(&site.name), get(site))?;
         }
     }
     Ok(())
@@ -164,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_sites_end_no_label() {
+    fn site_names_are_escaped_in_labels() {
         let site = SiteSnapshot { name: "a\"b\\c\nd".to_owned(), up: true, ..Default::default() };
         let geo = Snapshot { sites: vec![site], ..Snapshot::default() };
         let page = geo_page(&geo);

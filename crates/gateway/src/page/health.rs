@@ -67,7 +67,7 @@ impl Health {
     /// shown no signature, so only the kind of a failure is reported; `admin status` has the rest.
     fn not_ready_reason(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
-            return Some("it starts or stops");
+            return Some("the server is starting or stopping");
         }
         if self.archive.is_catalog_damaged() {
             return Some("the catalog is damaged: stop the archive and run `fulgurite recover`");
@@ -81,8 +81,8 @@ impl Health {
         if let Some(rack) = &self.cold.rack {
             let kinds = match timeout(TIER_TIMEOUT, rack.status()).await {
                 Ok(Ok(status)) => status.degraded_kinds(),
-                Ok(Err(_)) => vec!["it cannot be asked"],
-                Err(_) => vec!["it does not answer in time"],
+                Ok(Err(_)) => vec!["its status cannot be read"],
+                Err(_) => vec!["it does not respond in time"],
             };
             degraded.extend(kinds.into_iter().map(|kind| format!("rack: {kind}")));
         }
@@ -96,7 +96,7 @@ impl Health {
                     }
                 }
                 Err(_) => {
-                    degraded.push("tomes: the set of tomes does not answer in time".to_owned());
+                    degraded.push("tomes: the set of tomes does not respond in time".to_owned());
                 }
             }
         }
@@ -132,7 +132,7 @@ impl Health {
             HealthPage::Metrics => {
                 let status = self.archive.status().await;
                 if let Err(error) = &status {
-                    tracing::warn!(%error, "the archive could not tell its status");
+                    tracing::warn!(%error, "cannot read the status of the archive");
                 }
                 let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
                 if let Some(rack) = &self.cold.rack

@@ -35,7 +35,7 @@ struct Operation {
 
 /// One finished request.
 #[derive(Debug)]
-pub(crate) struct Finished<'a> {
+pub(crate) struct FinishedRequest<'a> {
     pub(crate) operation: &'a str,
     pub(crate) status: u16,
     pub(crate) duration: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Finished<'a> {
 }
 
 impl Metrics {
-    pub(crate) fn record(&self, finished: &Finished<'_>) {
+    pub(crate) fn record(&self, finished: &FinishedRequest<'_>) {
         let Ok(mut counters) = self.counters.lock() else { return };
         counters.bytes_in += finished.bytes_in;
         counters.bytes_out += finished.bytes_out;
@@ -86,7 +86,7 @@ impl Metrics {
             }
         }
         let name = "fulgurite_request_seconds";
-        head(page, name, "histogram", "Time from a request's head to the end of its answer.")?;
+        head(page, name, "histogram", "Time from a request's head to the end of its response.")?;
         for (operation, counts) in &counters.operations {
             let mut sum = 0;
             for (bound, count) in BOUNDS_MS.iter().zip(&counts.by_latency) {
@@ -101,7 +101,7 @@ impl Metrics {
         }
         let text = "Bytes of request bodies received.";
         value(page, "fulgurite_received_bytes_total", "counter", text, counters.bytes_in)?;
-        let text = "Bytes of answers sent.";
+        let text = "Bytes of responses sent.";
         value(page, "fulgurite_sent_bytes_total", "counter", text, counters.bytes_out)?;
         let text = "S3 requests being served.";
         value(page, "fulgurite_requests_in_progress", "gauge", text, in_progress as u64)
@@ -123,7 +123,7 @@ fn write_server(page: &mut String, server: &ServerStatus) -> std::fmt::Result {
     let text = "Most connections at a time; more wait until one is idle.";
     value(page, "fulgurite_connections_max", "gauge", text, server.connections_max)?;
     let name = "fulgurite_connections_ended_idle_total";
-    let text = "Idle connections ended to make room for others.";
+    let text = "Idle connections closed to make room for others.";
     value(page, name, "counter", text, server.connections_ended_idle)
 }
 
@@ -158,7 +158,7 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     }
     if let Some(decode) = &status.decode {
         let name = "fulgurite_decode_forged_total";
-        let text = "Answers of the decode queue without its code, dropped.";
+        let text = "Responses of the decode queue without a valid code, dropped.";
         value(page, name, "counter", text, decode.forged)?;
     }
     write_jobs(page, status)?;
@@ -168,7 +168,7 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
 
 fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
     let name = "fulgurite_job_state";
-    head(page, name, "gauge", "1 for the state a job of the background is in.")?;
+    head(page, name, "gauge", "1 for the state that a background job is in.")?;
     for job in &status.jobs {
         for state in JobState::ALL {
             let is_current = u64::from(job.state == state);
@@ -193,8 +193,8 @@ fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
     let name = "fulgurite_job_last_run_seconds";
     head(page, name, "gauge", "When a job last found something to do, in seconds since 1970.")?;
     for job in &status.jobs {
-        if let Some(at) = job.last_run {
-            writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, at.as_secs())?;
+        if let Some(time) = job.last_run {
+            writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, time.as_secs())?;
         }
     }
     Ok(())
@@ -203,14 +203,14 @@ fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
 fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
     let gauges = [
         ("fulgurite_far_platters", "Platters in a far library."),
-        ("fulgurite_far_bytes", "Bytes of them."),
-        ("fulgurite_far_waiting", "Platters that are to go there."),
+        ("fulgurite_far_bytes", "Bytes of platters in a far library."),
+        ("fulgurite_far_waiting", "Platters waiting to go to a far library."),
     ];
     let all = &status.far_libraries;
-    for (at, (name, text)) in gauges.into_iter().enumerate().filter(|_| !all.is_empty()) {
+    for (index, (name, text)) in gauges.into_iter().enumerate().filter(|_| !all.is_empty()) {
         head(page, name, "gauge", text)?;
         for FarStatus { library, platters, bytes, waiting } in all {
-            let count = [platters, bytes, waiting][at];
+            let count = [platters, bytes, waiting][index];
             writeln!(page, "{name}{{library=\"{library}\"}} {count}")?;
         }
     }
@@ -220,7 +220,7 @@ fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
 fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
     let seal_failures = status.seal_troubles.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
-    let takes_writes = u64::from(status.catalog_refusal.is_none());
+    let is_writable = u64::from(status.catalog_refusal.is_none());
     let is_idle = u64::from(status.is_pipeline_idle());
     let gauges = [
         ("fulgurite_staged_bytes", "Plain bytes of bodies staged for glass.", status.staged_bytes),
@@ -231,29 +231,29 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         ),
         (
             "fulgurite_seal_troubles",
-            "Sets, or bodies of them, that wait after errors.",
+            "Sets, or bodies of them, that wait for a retry after an error.",
             seal_failures,
         ),
-        ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
+        ("fulgurite_staged_damaged", "Staged bodies that have changed, at most 100.", damaged),
         (
             "fulgurite_keys_lost",
-            "Slots of the key table without a key that opens.",
+            "Slots of the key table whose key cannot be decrypted.",
             status.keys_lost,
         ),
         (
             "fulgurite_bodies_in_doubt",
-            "Bodies in logs with a key and without a row.",
+            "Bodies in logs that have a key but no catalog row.",
             status.bodies_in_doubt,
         ),
         ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
         ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),
         ("fulgurite_free_bytes", "Bytes free on the disk.", status.free_bytes),
-        ("fulgurite_free_bytes_min", "Free bytes no body may take.", status.free_bytes_min),
+        ("fulgurite_free_bytes_min", "Free bytes that bodies must leave.", status.free_bytes_min),
         ("fulgurite_reserve_bytes", "Bytes in reserve for a full disk.", status.reserve_bytes),
-        ("fulgurite_catalog_writable", "1 when the catalog takes writes.", takes_writes),
+        ("fulgurite_catalog_writable", "1 when the catalog accepts writes.", is_writable),
         (
             "fulgurite_catalog_damaged",
-            "1 when damage of the catalog was met since the start.",
+            "1 when damage to the catalog was found since the start.",
             u64::from(status.catalog_damage.is_some()),
         ),
         (
@@ -261,7 +261,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             "Segments of logs that the catalog does not name.",
             status.orphaned_segments,
         ),
-        ("fulgurite_orphaned_bytes", "Bytes they take on the disk.", status.orphaned_bytes),
+        ("fulgurite_orphaned_bytes", "Bytes of these segments on disk.", status.orphaned_bytes),
         ("fulgurite_platters", "Platters stored.", status.platters),
         ("fulgurite_unverified_platters", "New platters not verified.", status.unverified_platters),
         (
@@ -272,7 +272,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
         (
             "fulgurite_restores_failed",
-            "Restores that were given up and not asked for again.",
+            "Restores that were given up and not requested again.",
             status.restores_failed,
         ),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
@@ -282,7 +282,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         value(page, name, "gauge", text, n)?;
     }
     if let Some(oldest) = status.staged_oldest {
-        let text = "When the oldest staged body came, in seconds since 1970.";
+        let text = "When the oldest staged body arrived, in seconds since 1970.";
         value(page, "fulgurite_staged_oldest_seconds", "gauge", text, oldest.as_secs())?;
     }
     Ok(())

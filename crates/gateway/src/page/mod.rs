@@ -13,6 +13,6 @@ mod tomes;
 pub(crate) use self::asset::Asset;
 use self::geo::{geo_failure, geo_page};
 pub(crate) use self::health::{Health, HealthPage};
-pub(crate) use self::metrics::{Finished, Metrics};
+pub(crate) use self::metrics::{FinishedRequest, Metrics};
 use self::rack::rack_page;
 use self::tomes::tomes_page;

@@ -18,17 +18,17 @@ pub(super) fn rack_page(rack: &Snapshot) -> String {
 
 fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_rack_simulated";
-    head(page, name, "gauge", "1 when the disks are directories that do not turn.")?;
+    head(page, name, "gauge", "1 when the disks are simulated by directories.")?;
     writeln!(page, "{name} {}", u8::from(rack.simulated))?;
     let name = "fulgurite_rack_healthy";
     head(page, name, "gauge", "1 when nothing is wrong with disks or blobs.")?;
     writeln!(page, "{name} {}", u8::from(rack.degraded_kinds().is_empty()))?;
     let name = "fulgurite_rack_blobs_unmended";
-    let help = "Blobs that reads found stacks lost of, and that could not be made whole.";
+    let help = "Blobs with lost stacks that reads found and that could not be rebuilt.";
     head(page, name, "gauge", help)?;
     writeln!(page, "{name} {}", rack.unmended)?;
     let name = "fulgurite_rack_disks";
-    head(page, name, "gauge", "Disks of a group, by what they do.")?;
+    head(page, name, "gauge", "Disks of a group, by power state.")?;
     for group in &rack.groups {
         let mut counts = BTreeMap::<&str, u64>::new();
         for disk in &group.disks {
@@ -39,13 +39,13 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
         }
     }
     let name = "fulgurite_rack_disks_troubled";
-    head(page, name, "gauge", "Disks of a group that something is wrong with.")?;
+    head(page, name, "gauge", "Faulty disks of a group.")?;
     for group in &rack.groups {
         let faulty = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
         writeln!(page, "{name}{{group=\"{}\"}} {faulty}", group.group)?;
     }
     let name = "fulgurite_rack_disks_failing";
-    head(page, name, "gauge", "Disks of a group that say that they will fail (SMART).")?;
+    head(page, name, "gauge", "Disks of a group that predict their own failure (SMART).")?;
     for group in &rack.groups {
         let is_failing = |disk: &&DiskSnapshot| {
             disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
@@ -68,34 +68,29 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
 
 fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_rack_spinups_total";
-    head(page, name, "counter", "Times that a group was woken, by cause, over its life.")?;
+    head(page, name, "counter", "Spin-ups of a group, by cause, over its life.")?;
     for group in &rack.groups {
         for (cause, count) in &group.spin_ups_by {
             writeln!(page, "{name}{{group=\"{}\",cause=\"{cause}\"}} {count}", group.group)?;
         }
     }
     let name = "fulgurite_rack_spinups_day";
-    head(
-        page,
-        name,
-        "gauge",
-        "Times that a group was woken in the last 25 hours, as budgets count.",
-    )?;
+    head(page, name, "gauge", "Spin-ups of a group in the last 25 hours, as budgets count them.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.spin_ups_of_a_day)?;
     }
     let name = "fulgurite_rack_waiting";
-    head(page, name, "gauge", "Operations that wait for a group, or run in it.")?;
+    head(page, name, "gauge", "Operations waiting for a group or running in it.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.waiting)?;
     }
     let name = "fulgurite_rack_blobs";
-    head(page, name, "gauge", "Blobs that lie in a group.")?;
+    head(page, name, "gauge", "Blobs stored in a group.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.blobs)?;
     }
     let name = "fulgurite_rack_blobs_unsound";
-    let help = "Blobs of a group that its last verification could not make whole.";
+    let help = "Blobs of a group that its last verification could not rebuild.";
     head(page, name, "gauge", help)?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.unsound)?;
@@ -110,13 +105,13 @@ fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
         page,
         name,
         "gauge",
-        "Room of a group's disks when they were last looked at; shared file systems count once.",
+        "Free bytes of a group's disks when last checked; shared file systems count once.",
     )?;
     for (group, room) in rack.groups.iter().filter_map(|group| Some((group.group, group.room?))) {
         writeln!(page, "{name}{{group=\"{group}\"}} {}", room.free)?;
     }
     let name = "fulgurite_rack_watts";
-    head(page, name, "gauge", "Estimated draw of a group's disks; nothing is measured.")?;
+    head(page, name, "gauge", "Estimated power draw of a group's disks; nothing is measured.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {:.2}", group.group, group.watts)?;
     }

@@ -3,7 +3,7 @@
 use super::{decode_bytes, decode_query, encode, encode_bytes, query_value};
 
 #[test]
-fn names_come_back() {
+fn percent_encoding_round_trips() {
     for name in ["plain", "a b+c%d", "dir/sub/\u{e4}\u{1f600}", "line\nfeed\u{1}", "~-._"] {
         assert_eq!(decode_query(&encode(name)).as_deref(), Some(name));
     }
@@ -11,14 +11,14 @@ fn names_come_back() {
 }
 
 #[test]
-fn broken_escapes_are_refused() {
+fn broken_escapes_are_rejected() {
     for text in ["%", "%4", "%zz", "%ff", "a%", "%%41", "%+1", "%4\u{e4}"] {
         assert_eq!(decode_query(text), None, "{text}");
     }
 }
 
 #[test]
-fn values_are_found_by_name() {
+fn query_value_finds_by_name() {
     let query = "bucket=b1&key=a%2Fb+c&flag";
     assert_eq!(query_value(query, "key").as_deref(), Some("a/b c"));
     assert_eq!(query_value(query, "flag").as_deref(), Some(""));
@@ -26,7 +26,7 @@ fn values_are_found_by_name() {
 }
 
 #[test]
-fn every_byte_is_encoded_as_signatures_have_it() {
+fn bytes_are_encoded_as_signatures_require() {
     for byte in 0..=u8::MAX {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let escape = format!("%{byte:02X}");
@@ -39,7 +39,7 @@ fn every_byte_is_encoded_as_signatures_have_it() {
 }
 
 #[test]
-fn what_is_no_escape_of_a_path_stands_for_itself() {
+fn invalid_path_escapes_are_kept_verbatim() {
     for (path, bytes) in [("a+b", "a+b"), ("%", "%"), ("%4", "%4"), ("%%41", "%A"), ("%zz", "%zz")]
     {
         assert_eq!(decode_bytes(path), bytes.as_bytes(), "{path}");

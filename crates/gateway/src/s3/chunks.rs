@@ -30,7 +30,7 @@ enum State {
     /// In a chunk's data.
     Data { left: u64, signature: [u8; 32] },
     /// In the line end after a chunk's data.
-    DataEnd { at: usize },
+    DataEnd { offset: usize },
     /// After the last chunk; the trailer's bytes so far.
     Trailer(Vec<u8>),
 }
@@ -77,16 +77,16 @@ impl ChunkDecoder {
                     }
                     if is_end {
                         self.end_chunk(&signature)?;
-                        self.state = State::DataEnd { at: 0 };
+                        self.state = State::DataEnd { offset: 0 };
                     }
                     out.push_back(piece);
                 }
-                State::DataEnd { at } => {
-                    if bytes.get_u8() != CRLF[*at] {
+                State::DataEnd { offset } => {
+                    if bytes.get_u8() != CRLF[*offset] {
                         return Err(BodyFault::Framing);
                     }
-                    *at += 1;
-                    if *at == CRLF.len() {
+                    *offset += 1;
+                    if *offset == CRLF.len() {
                         self.state = State::Line(Vec::new());
                     }
                 }
@@ -204,9 +204,9 @@ fn parse_trailer(text: &[u8]) -> Result<HeaderMap, BodyFault> {
         if line.is_empty() {
             continue;
         }
-        let at = line.iter().position(|&b| b == b':').ok_or(BodyFault::Trailer)?;
-        let name = HeaderName::from_bytes(line[..at].trim_ascii());
-        let value = HeaderValue::from_bytes(line[at + 1..].trim_ascii());
+        let colon = line.iter().position(|&b| b == b':').ok_or(BodyFault::Trailer)?;
+        let name = HeaderName::from_bytes(line[..colon].trim_ascii());
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
         let (Ok(name), Ok(value)) = (name, value) else { return Err(BodyFault::Trailer) };
         trailers.append(name, value);
     }

@@ -1,5 +1,5 @@
-//! The way of a request to S3: its head is checked, its signature verified, its body bound to what
-//! both declare; a document is read here whole. s3s gets the rest, without the signature.
+//! Prepares S3 requests for s3s: checks the head, verifies the signature, and binds the body to
+//! what both declare. XML documents are read whole here. s3s gets requests without a signature.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Endpoint {
         match self.service.call(request).instrument(span).await {
             Ok(response) => response,
             Err(error) => {
-                tracing::error!(id = context.id(), ?error, "an answer could not be written");
+                tracing::error!(id = context.id(), ?error, "cannot write a response");
                 let message = "We encountered an internal error. Please try again.";
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
                 Refusal::new("InternalError", status, message).into_response()

@@ -1,11 +1,11 @@
 //! S3: checks on a request before s3s sees it, S3's operations, and the completion of responses.
 //!
 //! ```text
-//!  request -> refuse -> signature -> parameters -> inbound -> documents -> s3s -> adapter
-//!             4xx       403          integers      chunks,    plain XML    URLs    archive
-//!                                                  digests
-//!                                         `----- raw_headers -----^
-//!  answer  <- answers: ids, status, full XML
+//!  request -> request_checks -> signature -> parameters -> inbound -> documents -> s3s -> adapter
+//!             4xx               403          integers      chunks,    plain XML    URLs   archive
+//!                                                          digests
+//!                                                 `----- raw_headers -----^
+//!  response <- responses: ids, status, full XML
 //! ```
 
 mod adapter;

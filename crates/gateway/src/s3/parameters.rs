@@ -67,7 +67,7 @@ fn check_query(pairs: &[(String, String)]) -> Result<(), Refusal> {
     let mut seen = BTreeSet::new();
     for (name, value) in pairs {
         if !seen.insert(name) {
-            return Err(invalid_request(format!("The parameter {name} is there twice.")));
+            return Err(invalid_request(format!("The parameter {name} is repeated.")));
         }
         if name == "partNumber" {
             check_part_number(value)?;
@@ -84,7 +84,7 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
         let is_single =
             (name.starts_with("x-amz-") && !LISTS.contains(&name)) || SINGLE.contains(&name);
         if is_single && headers.get_all(name).iter().count() > 1 {
-            return Err(invalid_request(format!("The header {name} is there twice.")));
+            return Err(invalid_request(format!("The header {name} is repeated.")));
         }
     }
     let counts = HEADER_COUNTS.iter().map(|name| (name, i32::MAX.into()));

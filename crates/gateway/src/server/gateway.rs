@@ -1,12 +1,12 @@
 //! Routes requests, and adds what all of them have: an id, a slot, a record in the metrics.
 //!
 //! ```text
-//!            a bucket's own host   -> like everything else: its paths are keys
+//!            a virtual host        -> S3: all of its paths are keys
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
 //!            /-/, /-/openapi.json  -> page::asset
 //!  request   /-/...                -> admin
-//!            everything else       -> slot? -> refuse? -> signed? -> s3s -> finish -> answer
+//!            everything else       -> slot? -> checks? -> signed? -> s3s -> finish -> response
 //!                                      503      4xx       403               ids, status, full XML
 //! ```
 

@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 use s3s::{Body, StdError};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::page::{Finished, Metrics};
+use crate::page::{FinishedRequest, Metrics};
 use crate::request::RequestContext;
 
 /// A body, with the guards that are released when it ends.
@@ -71,7 +71,7 @@ impl http_body::Body for OutboundBody {
 impl Drop for Record {
     fn drop(&mut self) {
         let duration = self.started.elapsed();
-        let finished = Finished {
+        let finished = FinishedRequest {
             operation: self.context.operation(),
             status: self.status.as_u16(),
             duration,

@@ -93,10 +93,10 @@ impl Renewal {
             match spawn_blocking(move || this.renew(Timestamp::now())).await {
                 Ok(Err(error)) => {
                     let error = fulgurite_units::error_chain(&error);
-                    tracing::error!(%error, "the certificate could not be renewed");
+                    tracing::error!(%error, "cannot renew the certificate");
                 }
                 Ok(Ok(_)) => {}
-                Err(error) => tracing::error!(%error, "the certificate could not be renewed"),
+                Err(error) => tracing::error!(%error, "cannot renew the certificate"),
             }
         }
     }
@@ -114,7 +114,7 @@ impl Renewal {
         let pair = read_pair(&path, &self.own.key(), &self.provider)?;
         *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
         let path = path.display();
-        tracing::warn!(%path, "the certificate was renewed: clients have to trust the new one");
+        tracing::warn!(%path, "the certificate was renewed: clients must trust the new one");
         Ok(true)
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> TestR
 
 /// A server forgets its calls when it stops, except those that the next one would accept again.
 #[tokio::test]
-async fn a_call_ahead_of_the_clock_is_good_once_over_a_restart() {
+async fn early_call_cannot_be_replayed_after_restart() {
     let folder = tempfile::tempdir().unwrap();
     let nonces = folder.path().join("operator.nonces");
     let start = || TestServer::start_with(|config| config.nonces = Some(nonces.clone()));
@@ -53,12 +53,12 @@ async fn a_call_ahead_of_the_clock_is_good_once_over_a_restart() {
     let server = start().await;
     let again = call_with(&server, "GET", status, &signed).await;
     assert_eq!(again.status, 403, "{}", again.text());
-    assert!(again.text().contains("was made before"), "{}", again.text());
+    assert!(again.text().contains("nonce was already used"), "{}", again.text());
     assert_eq!(call(&server, "GET", status).await.status, 200);
 }
 
 #[tokio::test]
-async fn only_the_operator_may_call() {
+async fn admin_calls_require_operator_signature() {
     let server = TestServer::start().await;
     let status = "/-/admin/status";
     let now = Timestamp::now();
@@ -88,17 +88,17 @@ async fn only_the_operator_may_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_overheard_is_worth_nothing() {
+async fn replayed_call_is_rejected() {
     let server = TestServer::start().await;
-    let overheard = authorization("GET", "/-/admin/status", b"", Timestamp::now());
-    assert_eq!(call_with(&server, "GET", "/-/admin/status", &overheard).await.status, 200);
-    let response = call_with(&server, "GET", "/-/admin/status", &overheard).await;
+    let recorded = authorization("GET", "/-/admin/status", b"", Timestamp::now());
+    assert_eq!(call_with(&server, "GET", "/-/admin/status", &recorded).await.status, 200);
+    let response = call_with(&server, "GET", "/-/admin/status", &recorded).await;
     assert_eq!(response.status, 403, "{}", response.text());
-    assert!(response.text().contains("made before"), "{}", response.text());
+    assert!(response.text().contains("nonce was already used"), "{}", response.text());
 }
 
 #[tokio::test]
-async fn bodies_of_calls_are_bounded() {
+async fn admin_body_size_is_bounded() {
     let server = TestServer::start().await;
     let large = vec![b' '; (64 << 10) + 1];
     let signed = authorization("GET", "/-/admin/status", &large, Timestamp::now());
@@ -109,7 +109,7 @@ async fn bodies_of_calls_are_bounded() {
 
 /// Asserts that lines are progress reports. The first line of a long call comes at once, the others
 /// every second.
-fn are_progress(lines: &[serde_json::Value]) {
+fn assert_progress(lines: &[serde_json::Value]) {
     assert!(!lines.is_empty());
     for line in lines {
         let line = &line["progress"];
@@ -120,7 +120,7 @@ fn are_progress(lines: &[serde_json::Value]) {
 }
 
 #[tokio::test]
-async fn sealing_and_verifying_report() {
+async fn seal_and_verify_stream_progress() {
     let server = TestServer::start().await;
     let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 100_000]).send().await.status, 200);
@@ -133,7 +133,7 @@ async fn sealing_and_verifying_report() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["report"]["objects"], 1, "{text}");
-    are_progress(&lines[..lines.len() - 1]);
+    assert_progress(&lines[..lines.len() - 1]);
     let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"glass\""), "{}", located.text());
 
@@ -141,7 +141,7 @@ async fn sealing_and_verifying_report() {
     let lines: Vec<serde_json::Value> =
         response.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (last, before) = lines.split_last().unwrap();
-    are_progress(before);
+    assert_progress(before);
     assert!(
         last["report"]["platters"].as_array().is_some_and(|platters| platters.len() >= 4),
         "{last}"
@@ -155,7 +155,7 @@ async fn sealing_and_verifying_report() {
 }
 
 #[tokio::test]
-async fn objects_are_given_another_class() {
+async fn move_changes_storage_class() {
     let server = TestServer::start().await;
     for key in ["a/1", "a/2", "b"] {
         let put = server.request("PUT", &format!("/vault/{key}")).body(&[9; 1000]);
@@ -193,7 +193,7 @@ async fn objects_are_given_another_class() {
 }
 
 #[tokio::test]
-async fn orphans_and_margins_are_as_described() {
+async fn orphans_and_margins_match_openapi() {
     let server = TestServer::start().await;
     assert_eq!(call(&server, "GET", "/-/admin/orphans").await.text(), "[]\n");
     assert_eq!(call(&server, "POST", "/-/admin/discard-orphan").await.status, 400);

@@ -5,7 +5,7 @@ use jiff::ToSpan as _;
 use crate::harness::{TestServer, UNSIGNED};
 
 #[tokio::test]
-async fn only_the_right_signature_opens() {
+async fn only_valid_signatures_are_accepted() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
 
@@ -54,7 +54,7 @@ async fn presigned_urls_expire() {
 }
 
 #[tokio::test]
-async fn old_and_partial_signatures_are_refused() {
+async fn old_and_partial_signatures_are_rejected() {
     let server = TestServer::start().await;
     let request =
         server.request("GET", "/").unsigned_header("authorization", "AWS KEY:c2lnbmF0dXJl");
@@ -89,7 +89,7 @@ async fn old_and_partial_signatures_are_refused() {
 
 /// URLs that botocore made with `signature_version="s3"`, as `aws s3 presign` does.
 #[tokio::test]
-async fn urls_of_version_2_are_served_for_reads() {
+async fn sigv2_urls_are_accepted_for_reads() {
     let server = TestServer::start().await;
     server.put("/vault/a/b%20c%2Bd.txt", b"hello").await;
     let url = |signature: &str, expires: &str| {
@@ -128,7 +128,7 @@ async fn urls_of_version_2_are_served_for_reads() {
 }
 
 #[tokio::test]
-async fn forms_are_refused_before_they_are_read() {
+async fn form_uploads_are_rejected_unread() {
     let server = TestServer::start().await;
     let request = server.request("POST", "/vault").payload(UNSIGNED);
     let request = request.header("content-type", "multipart/form-data; boundary=b").body(b"--b--");
@@ -137,7 +137,7 @@ async fn forms_are_refused_before_they_are_read() {
 
 /// There is one region; clients name others, some of them in upper case and unknown.
 #[tokio::test]
-async fn any_region_may_be_signed_for() {
+async fn any_region_is_accepted_in_signatures() {
     let server = TestServer::start().await;
     for region in ["US", "EU", "eu-west-3", "auto", "Any_Region.1"] {
         let mut put = server.request("PUT", "/vault/a").body(region.as_bytes());
@@ -155,7 +155,7 @@ async fn any_region_may_be_signed_for() {
 }
 
 #[tokio::test]
-async fn a_signed_date_stands_for_the_amz_date() {
+async fn signed_date_header_replaces_x_amz_date() {
     let server = TestServer::start().await;
     let date = |request: &crate::harness::TestRequest, form: &str| {
         request.signer.time.strftime(form).to_string()
@@ -174,7 +174,7 @@ async fn a_signed_date_stands_for_the_amz_date() {
 }
 
 #[tokio::test]
-async fn a_malformed_authorization_is_named() {
+async fn malformed_authorization_is_reported() {
     let server = TestServer::start().await;
     let request = server.request("GET", "/vault/a").unsigned_header("authorization", "Basic YTpi");
     assert_eq!(

@@ -13,7 +13,7 @@ const EMPTY_MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
 const CRC32: &str = "y/Q5Jg==";
 
 #[tokio::test]
-async fn wrong_digests_store_nothing() {
+async fn body_with_wrong_digest_is_not_stored() {
     let server = TestServer::start().await;
     let wrong_sha256 = "0".repeat(64);
     for (name, value, code) in [
@@ -40,7 +40,7 @@ async fn wrong_digests_store_nothing() {
 }
 
 #[tokio::test]
-async fn right_checksums_are_kept_and_shown() {
+async fn valid_checksums_are_stored_and_returned() {
     let server = TestServer::start().await;
     let request = server.request("PUT", "/vault/a").header("x-amz-checksum-crc32", CRC32);
     let response = request.body(b"123456789").send().await;
@@ -55,7 +55,7 @@ async fn right_checksums_are_kept_and_shown() {
 }
 
 #[tokio::test]
-async fn short_bodies_store_nothing() {
+async fn short_body_is_not_stored() {
     let server = TestServer::start().await;
     for class in ["STANDARD", "DEEP_ARCHIVE"] {
         let request = server.request("PUT", "/vault/short").header("x-amz-storage-class", class);
@@ -67,7 +67,7 @@ async fn short_bodies_store_nothing() {
 }
 
 #[tokio::test]
-async fn bytes_after_the_body_are_no_part_of_it() {
+async fn bytes_beyond_content_length_are_ignored() {
     let server = TestServer::start().await;
     let (head, _) = server.request("PUT", "/vault/long").payload(UNSIGNED).signed_head(5);
     let response = exchange(server.address, &[head.as_bytes(), b"12345 and more"], false).await;
@@ -77,7 +77,7 @@ async fn bytes_after_the_body_are_no_part_of_it() {
 }
 
 #[tokio::test]
-async fn a_disconnect_stores_nothing() {
+async fn disconnected_upload_is_not_stored() {
     let server = TestServer::start().await;
     let (head, _) = server.request("PUT", "/vault/gone").payload(UNSIGNED).signed_head(10 << 20);
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -90,7 +90,7 @@ async fn a_disconnect_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_stalled_body_is_given_up() {
+async fn stalled_body_times_out() {
     let server = TestServer::start_with(|config| {
         config.limits.body_timeout = Duration::from_millis(200);
     })
@@ -105,7 +105,7 @@ async fn a_stalled_body_is_given_up() {
 }
 
 #[tokio::test]
-async fn damaged_xml_does_nothing() {
+async fn xml_with_wrong_digest_has_no_effect() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"keep me").await;
     let xml = b"<Delete><Object><Key>a</Key></Object></Delete>";
@@ -131,9 +131,9 @@ async fn damaged_xml_does_nothing() {
     assert!(!server.has("/vault/a").await);
 }
 
-/// The digest under the signature protects one hop only; AWS wants an end-to-end one too.
+/// The digest under the signature protects one hop only; AWS requires an end-to-end one too.
 #[tokio::test]
-async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
+async fn delete_objects_requires_a_body_digest() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"keep me").await;
     let xml = b"<Delete><Object><Key>a</Key></Object></Delete>";
@@ -159,7 +159,7 @@ async fn nothing_is_deleted_by_a_body_that_nobody_vouched_for() {
 
 /// A checksum in the trailer protects the document as well as one in the head.
 #[tokio::test]
-async fn documents_can_have_trailers() {
+async fn documents_accept_trailing_checksums() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"keep me").await;
     let xml = "<Delete><Object><Key>a</Key></Object></Delete>";
@@ -184,7 +184,7 @@ async fn documents_can_have_trailers() {
 }
 
 #[tokio::test]
-async fn a_refused_upload_still_reads_its_answer() {
+async fn rejected_upload_still_gets_its_response() {
     let server = TestServer::start().await;
     let body = vec![1; 8 << 20];
     let (head, _) = server.request("PUT", "/nowhere/a").payload(UNSIGNED).signed_head(body.len());
@@ -195,7 +195,7 @@ async fn a_refused_upload_still_reads_its_answer() {
 /// botocore takes a response that comes instead of "100 Continue" for the response to its next
 /// request as well, unless it has to connect again.
 #[tokio::test]
-async fn an_answer_instead_of_continue_ends_the_connection() {
+async fn response_without_100_continue_closes_connection() {
     let server = TestServer::start().await;
     for (path, length, status) in [("/vault/empty", 0, 200), ("/nowhere/a", 100, 404)] {
         let request =
@@ -223,7 +223,7 @@ async fn an_answer_instead_of_continue_ends_the_connection() {
 
 /// AWS answers 400 too. A body longer than any document is not read.
 #[tokio::test]
-async fn documents_that_are_too_long_are_named() {
+async fn oversized_documents_are_rejected() {
     let server = TestServer::start().await;
     let pad = " ".repeat(9 << 20);
     let xml = format!("<Delete>{pad}<Object><Key>a</Key></Object></Delete>");
@@ -236,7 +236,7 @@ async fn documents_that_are_too_long_are_named() {
 }
 
 #[tokio::test]
-async fn bodies_of_unknown_length_are_refused() {
+async fn bodies_of_unknown_length_are_rejected() {
     let server = TestServer::start().await;
     for payload in [UNSIGNED, &"0".repeat(64)] {
         let (head, _) = server.request("PUT", "/vault/a").payload(payload).signed_head(0);

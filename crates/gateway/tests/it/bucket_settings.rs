@@ -70,7 +70,7 @@ const DEFAULTS: [(&str, &str, &str); 12] = [
 ];
 
 #[tokio::test]
-async fn what_is_not_set_is_said_to_be_absent() {
+async fn unset_settings_return_not_found() {
     let server = TestServer::start().await;
     for (setting, code, message) in ABSENT {
         let response = server.request("GET", &format!("/vault?{setting}")).send().await;
@@ -81,7 +81,7 @@ async fn what_is_not_set_is_said_to_be_absent() {
 }
 
 #[tokio::test]
-async fn what_has_a_default_is_said_to_have_it() {
+async fn default_settings_are_returned() {
     let server = TestServer::start().await;
     for (setting, root, content) in DEFAULTS {
         let response = server.request("GET", &format!("/vault?{setting}")).send().await;
@@ -96,7 +96,7 @@ async fn what_has_a_default_is_said_to_have_it() {
 }
 
 #[tokio::test]
-async fn everything_belongs_to_the_one_account() {
+async fn acl_grants_full_control_to_the_owner() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
     for path in ["/vault?acl", "/vault/a?acl"] {
@@ -121,7 +121,7 @@ async fn everything_belongs_to_the_one_account() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_does_not_exist_comes_first() {
+async fn missing_bucket_is_reported_first() {
     let server = TestServer::start().await;
     let settings = ABSENT.iter().chain(&DEFAULTS).map(|(setting, ..)| *setting);
     let reads = settings.map(|setting| format!("/nowhere?{setting}"));
@@ -135,7 +135,7 @@ async fn a_bucket_that_does_not_exist_comes_first() {
 }
 
 /// Asserts that each read gets the status that the tool needs to go on.
-async fn read(server: &TestServer, reads: &[(&str, &str, u16)]) {
+async fn assert_statuses(server: &TestServer, reads: &[(&str, &str, u16)]) {
     for (method, path, status) in reads {
         let response = server.request(method, path).send().await;
         assert_eq!(response.status, *status, "{method} {path}: {}", response.text());
@@ -147,7 +147,7 @@ async fn read(server: &TestServer, reads: &[(&str, &str, u16)]) {
 #[tokio::test]
 async fn terraform_reads_a_bucket() {
     let server = TestServer::start().await;
-    read(
+    assert_statuses(
         &server,
         &[
             ("HEAD", "/vault", 200),
@@ -176,7 +176,7 @@ async fn terraform_reads_a_bucket() {
 async fn s3cmd_shows_a_bucket_and_an_object() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
-    read(
+    assert_statuses(
         &server,
         &[
             ("GET", "/vault?location", 200),
@@ -201,7 +201,7 @@ async fn s3cmd_shows_a_bucket_and_an_object() {
 async fn cyberduck_opens_a_bucket() {
     let server = TestServer::start().await;
     server.put("/vault/d/a", b"x").await;
-    read(
+    assert_statuses(
         &server,
         &[
             ("GET", "/", 200),
@@ -224,7 +224,7 @@ async fn cyberduck_opens_a_bucket() {
 
 /// Libraries use `/bucket?acl` and `/bucket/?acl` interchangeably.
 #[tokio::test]
-async fn a_slash_after_the_bucket_changes_nothing() {
+async fn trailing_slash_after_bucket_is_ignored() {
     let server = TestServer::start().await;
     let others = ["acl", "location", "versions", "uploads"].into_iter();
     for setting in ABSENT.iter().chain(&DEFAULTS).map(|(setting, ..)| *setting).chain(others) {
@@ -237,7 +237,7 @@ async fn a_slash_after_the_bucket_changes_nothing() {
 
 /// Browsers send preflights without a signature, and get the same response for every bucket.
 #[tokio::test]
-async fn no_page_of_another_origin_may_ask() {
+async fn cors_preflights_are_rejected() {
     let server = TestServer::start().await;
     let request = |path: &str| {
         let request = server.request("OPTIONS", path).header("origin", "https://example.org");

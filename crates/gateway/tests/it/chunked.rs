@@ -19,7 +19,7 @@ async fn put_trailed(server: &TestServer, decoded: usize, body: &[u8]) -> TestRe
 }
 
 #[tokio::test]
-async fn trailers_are_compared() {
+async fn trailing_checksums_are_verified() {
     let server = TestServer::start().await;
     let body = |trailer: &str| format!("4\r\n1234\r\n5\r\n56789\r\n0\r\n{trailer}\r\n");
     let right = format!("x-amz-checksum-crc32:{CRC32}\r\n");
@@ -40,11 +40,11 @@ async fn trailers_are_compared() {
     assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
     let response = server.request("GET", "/vault/t").send().await;
     assert_eq!(response.body, b"123456789");
-    assert_eq!(response.header("content-encoding"), None, "the framing is not kept");
+    assert_eq!(response.header("content-encoding"), None, "the framing is not stored");
 }
 
 #[tokio::test]
-async fn broken_framing_stores_nothing() {
+async fn body_with_broken_framing_is_not_stored() {
     let server = TestServer::start().await;
     let cut = format!("9\r\n123456789\r\n0\r\nx-amz-checksum-crc32:{CRC32}\r\n\r\n");
     for (body, code) in [
@@ -61,7 +61,7 @@ async fn broken_framing_stores_nothing() {
 }
 
 #[tokio::test]
-async fn trailers_that_were_not_announced_store_nothing() {
+async fn unannounced_trailers_are_rejected() {
     let server = TestServer::start().await;
     for (announced, trailer, code) in [
         (None, "x-amz-checksum-crc32:AAAAAA==\r\n".to_owned(), "MalformedTrailerError"),
@@ -125,7 +125,7 @@ async fn framing_is_never_stored() {
 
 /// Trailers of HTTP's own chunked encoding would be checked against nothing.
 #[tokio::test]
-async fn trailers_of_http_are_refused() {
+async fn http_trailers_are_rejected() {
     let server = TestServer::start().await;
     let request = server.request("PUT", "/vault/t").payload(TRAILED);
     let (head, _) = request.header("x-amz-decoded-content-length", "5").signed_head(0);
@@ -159,7 +159,7 @@ async fn one_large_unsigned_chunk_streams() {
 
 /// Which part to corrupt in a body whose chunks are signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Spoil {
+enum Corruption {
     Nothing,
     /// The signature of the first chunk, of the last, or of the trailer.
     First,
@@ -173,7 +173,7 @@ async fn put_signed(
     server: &TestServer,
     chunks: &[&[u8]],
     trailer: Option<(&str, &str)>,
-    spoil: Spoil,
+    corruption: Corruption,
 ) -> TestResponse {
     let length: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let payload = if trailer.is_some() { CHUNK_SIGNED_TRAILED } else { CHUNK_SIGNED };
@@ -205,47 +205,49 @@ async fn put_signed(
     let mut body = Vec::new();
     for (index, chunk) in all.enumerate() {
         signature = signer.chunk(&signature, chunk);
-        let is_spoiled =
-            (index == 0 && spoil == Spoil::First) || (chunk.is_empty() && spoil == Spoil::Last);
-        body.extend(line(chunk, if is_spoiled { &zeros } else { &signature }));
-        if index == 0 && spoil == Spoil::Bytes {
-            let at = body.len() - 3;
-            body[at] ^= 1;
+        let is_corrupted = (index == 0 && corruption == Corruption::First)
+            || (chunk.is_empty() && corruption == Corruption::Last);
+        body.extend(line(chunk, if is_corrupted { &zeros } else { &signature }));
+        if index == 0 && corruption == Corruption::Bytes {
+            let last = body.len() - 3;
+            body[last] ^= 1;
         }
     }
     if let Some((name, value)) = trailer {
         signature = signer.trailer(&signature, &format!("{name}:{value}\n"));
     }
-    body.extend(end(if spoil == Spoil::Trailer { &zeros } else { &signature }).into_bytes());
+    body.extend(
+        end(if corruption == Corruption::Trailer { &zeros } else { &signature }).into_bytes(),
+    );
     exchange(server.address, &[head.as_bytes(), &body], true).await
 }
 
 #[tokio::test]
-async fn every_chunk_signature_counts() {
+async fn every_chunk_signature_is_verified() {
     let server = TestServer::start().await;
     let chunks: [&[u8]; 3] = [&[1; 70_000], &[2; 65_536], b"the end"];
-    for spoil in [Spoil::First, Spoil::Last, Spoil::Bytes] {
-        let response = put_signed(&server, &chunks, None, spoil).await;
+    for corruption in [Corruption::First, Corruption::Last, Corruption::Bytes] {
+        let response = put_signed(&server, &chunks, None, corruption).await;
         assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
         assert!(!server.has("/vault/s").await);
     }
-    let response = put_signed(&server, &chunks, None, Spoil::Nothing).await;
+    let response = put_signed(&server, &chunks, None, Corruption::Nothing).await;
     assert_eq!(response.status, 200, "{response:?}");
     let response = server.request("GET", "/vault/s").send().await;
     assert!(response.body == chunks.concat(), "the bytes differ");
 }
 
 #[tokio::test]
-async fn signed_trailers_count() {
+async fn trailer_signature_is_verified() {
     let server = TestServer::start().await;
     let right = Some(("x-amz-checksum-crc32", CRC32));
-    let response = put_signed(&server, &[b"123456789"], right, Spoil::Trailer).await;
+    let response = put_signed(&server, &[b"123456789"], right, Corruption::Trailer).await;
     assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
     let wrong = Some(("x-amz-checksum-crc32", "AAAAAA=="));
-    let response = put_signed(&server, &[b"123456789"], wrong, Spoil::Nothing).await;
+    let response = put_signed(&server, &[b"123456789"], wrong, Corruption::Nothing).await;
     assert_eq!(response.error(), (400, "BadDigest".to_owned()));
     assert!(!server.has("/vault/s").await);
-    let response = put_signed(&server, &[b"123456789"], right, Spoil::Nothing).await;
+    let response = put_signed(&server, &[b"123456789"], right, Corruption::Nothing).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.header("x-amz-checksum-crc32"), Some(CRC32));
 }
@@ -255,10 +257,10 @@ async fn signed_trailers_count() {
 async fn large_signed_chunks_stream() {
     let server = TestServer::start().await;
     let large: Vec<u8> = (0..24 << 20).map(|n: u32| (n >> 9).to_le_bytes()[0]).collect();
-    let response = put_signed(&server, &[&large], None, Spoil::First).await;
+    let response = put_signed(&server, &[&large], None, Corruption::First).await;
     assert_eq!(response.error(), (403, "SignatureDoesNotMatch".to_owned()));
     assert!(!server.has("/vault/s").await);
-    let response = put_signed(&server, &[&large], None, Spoil::Nothing).await;
+    let response = put_signed(&server, &[&large], None, Corruption::Nothing).await;
     assert_eq!(response.status, 200, "{response:?}");
     let response = server.request("GET", "/vault/s").send().await;
     assert!(response.body == large, "the bytes differ");

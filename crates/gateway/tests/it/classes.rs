@@ -10,7 +10,7 @@ const CLASSES: [StorageClass; 3] =
     [StorageClass::StandardIa, StorageClass::OnezoneIa, StorageClass::IntelligentTiering];
 
 #[tokio::test]
-async fn classes_of_rare_access_are_taken_where_they_have_a_home() {
+async fn infrequent_access_classes_need_a_configured_tier() {
     let server = TestServer::start_with_classes(|classes| {
         for class in CLASSES {
             classes.assign(class, Home::Online, None).unwrap();

@@ -55,7 +55,7 @@ const TESTS: [(&str, Test); 18] = [
 ];
 
 #[tokio::test]
-async fn the_gateway_is_a_store_as_object_store_means_it() {
+async fn object_store_conformance_suite_passes() {
     // The client needs a default crypto provider, although no TLS is used here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = TestServer::start().await;

@@ -22,7 +22,7 @@ const NO_INTEGERS: [&str; 15] = [
 ];
 
 /// Spellings of a text that are equivalent.
-fn same(text: &str) -> [String; 8] {
+fn equivalent_texts(text: &str) -> [String; 8] {
     let (first, rest) = text.split_at(1);
     let code = u32::from(first.as_bytes()[0]);
     [
@@ -38,7 +38,7 @@ fn same(text: &str) -> [String; 8] {
 }
 
 /// Spellings of a text that XML does not allow, or that no S3 document uses.
-fn wrong(text: &str) -> [Vec<u8>; 11] {
+fn invalid_texts(text: &str) -> [Vec<u8>; 11] {
     let (first, rest) = text.split_at(1);
     [
         format!("{first}<?x y?>{rest}").into_bytes(),
@@ -56,7 +56,7 @@ fn wrong(text: &str) -> [Vec<u8>; 11] {
 }
 
 /// Damaged forms of a whole document; `leaf` is one of its elements.
-fn damaged(document: &str, leaf: &str) -> Vec<Vec<u8>> {
+fn damaged_documents(document: &str, leaf: &str) -> Vec<Vec<u8>> {
     let root = document[1..].split('>').next().unwrap();
     let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
     let prefixed = document.replacen(root, &format!("s3:{root}"), 1);
@@ -95,7 +95,7 @@ fn damaged(document: &str, leaf: &str) -> Vec<Vec<u8>> {
 }
 
 /// Spellings of a whole document that are equivalent.
-fn accepted(document: &str) -> [String; 6] {
+fn equivalent_documents(document: &str) -> [String; 6] {
     let root = document[1..].split('>').next().unwrap();
     let with = |attributes: &str| document.replacen(root, &format!("{root}{attributes}"), 1);
     [
@@ -111,7 +111,7 @@ fn accepted(document: &str) -> [String; 6] {
     ]
 }
 
-fn is_malformed(response: &TestResponse, shown: &[u8]) {
+fn assert_malformed(response: &TestResponse, shown: &[u8]) {
     let shown = String::from_utf8_lossy(shown);
     assert_eq!(response.error(), (400, "MalformedXML".to_owned()), "{shown:?}");
 }
@@ -139,9 +139,9 @@ async fn remaining_keys(server: &TestServer) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn the_key_that_is_named_is_deleted() {
+async fn equivalent_xml_deletes_the_named_key() {
     let server = TestServer::start().await;
-    for form in same("ab") {
+    for form in equivalent_texts("ab") {
         for key in KEYS {
             server.put(key, b"x").await;
         }
@@ -151,7 +151,7 @@ async fn the_key_that_is_named_is_deleted() {
         assert_eq!(remaining_keys(&server).await, [KEYS[0], KEYS[1], KEYS[3]], "{form}");
     }
     let document = String::from_utf8(delete(b"ab")).unwrap();
-    for form in accepted(&document) {
+    for form in equivalent_documents(&document) {
         server.put("/vault/ab", b"x").await;
         let response = post(&server, "/vault?delete", form.as_bytes()).await;
         assert_eq!(response.status, 200, "{form}: {response:?}");
@@ -160,7 +160,7 @@ async fn the_key_that_is_named_is_deleted() {
 }
 
 #[tokio::test]
-async fn blanks_and_line_ends_of_keys_are_kept() {
+async fn whitespace_in_keys_is_preserved() {
     let server = TestServer::start().await;
     for (form, path) in [
         (" a ", "/vault/%20a%20"),
@@ -177,14 +177,14 @@ async fn blanks_and_line_ends_of_keys_are_kept() {
 }
 
 #[tokio::test]
-async fn other_documents_delete_nothing() {
+async fn malformed_documents_delete_nothing() {
     let server = TestServer::start().await;
     for key in KEYS {
         server.put(key, b"x").await;
     }
     let document = String::from_utf8(delete(b"ab")).unwrap();
-    let mut documents = damaged(&document, "<Key>ab</Key>");
-    documents.extend(wrong("ab").map(|form| delete(&form)));
+    let mut documents = damaged_documents(&document, "<Key>ab</Key>");
+    documents.extend(invalid_texts("ab").map(|form| delete(&form)));
     for quiet in ["1", "yes", "", " true", "true ", "tru"] {
         let quiet = format!("</Object><Quiet>{quiet}</Quiet>");
         documents.push(document.replace("</Object>", &quiet).into_bytes());
@@ -201,45 +201,45 @@ async fn other_documents_delete_nothing() {
     documents.push(b"<Delete><Object/></Delete>".to_vec());
     documents.push(b"<Delete><Object><VersionId>null</VersionId></Object></Delete>".to_vec());
     for document in documents {
-        is_malformed(&post(&server, "/vault?delete", &document).await, &document);
+        assert_malformed(&post(&server, "/vault?delete", &document).await, &document);
     }
     assert_eq!(remaining_keys(&server).await, KEYS);
 }
 
 #[tokio::test]
-async fn restores_last_the_days_that_are_named() {
+async fn restore_days_are_parsed_strictly() {
     let server = TestServer::start().await;
-    let wish =
+    let restore =
         |days: &[u8]| [b"<RestoreRequest><Days>", days, b"</Days></RestoreRequest>"].concat();
-    let cold = async |key: &str| {
+    let put_cold = async |key: &str| {
         let request = server.request("PUT", key).header("x-amz-storage-class", "DEEP_ARCHIVE");
         assert_eq!(request.body(b"x").send().await.status, 200);
     };
-    cold("/vault/cold").await;
-    let document = String::from_utf8(wish(b"1")).unwrap();
-    let mut documents = damaged(&document, "<Days>1</Days>");
-    documents.extend(wrong("1").map(|form| wish(&form)));
-    documents.extend(NO_INTEGERS.map(|days| wish(days.as_bytes())));
+    put_cold("/vault/cold").await;
+    let document = String::from_utf8(restore(b"1")).unwrap();
+    let mut documents = damaged_documents(&document, "<Days>1</Days>");
+    documents.extend(invalid_texts("1").map(|form| restore(&form)));
+    documents.extend(NO_INTEGERS.map(|days| restore(days.as_bytes())));
     for document in documents {
-        is_malformed(&post(&server, "/vault/cold?restore", &document).await, &document);
+        assert_malformed(&post(&server, "/vault/cold?restore", &document).await, &document);
         let head = server.request("HEAD", "/vault/cold").send().await;
         assert_eq!(head.header("x-amz-restore"), None);
     }
     let select = "<RestoreRequest><Type>SELECT</Type></RestoreRequest>";
     let response = post(&server, "/vault/cold?restore", select.as_bytes()).await;
     assert_eq!(response.error(), (501, "NotImplemented".to_owned()));
-    let forms = same("1").map(|form| wish(form.as_bytes())).into_iter();
-    let forms = forms.chain(accepted(&document).map(String::into_bytes));
+    let forms = equivalent_texts("1").map(|form| restore(form.as_bytes())).into_iter();
+    let forms = forms.chain(equivalent_documents(&document).map(String::into_bytes));
     for (index, form) in forms.enumerate() {
         let key = format!("/vault/cold{index}");
-        cold(&key).await;
+        put_cold(&key).await;
         let response = post(&server, &format!("{key}?restore"), &form).await;
         assert_eq!(response.status, 202, "{}: {response:?}", String::from_utf8_lossy(&form));
     }
 }
 
 #[tokio::test]
-async fn uploads_are_completed_with_the_parts_that_are_named() {
+async fn complete_upload_document_is_parsed_strictly() {
     let server = TestServer::start().await;
     let begun = server.request("POST", "/vault/m?uploads").send().await;
     let id = begun.element("UploadId").unwrap();
@@ -255,20 +255,21 @@ async fn uploads_are_completed_with_the_parts_that_are_named() {
         server.request("POST", &path).body(document).send().await
     };
     let right = String::from_utf8(document(b"12", etag.as_bytes())).unwrap();
-    let mut documents = damaged(&right, "<PartNumber>12</PartNumber>");
-    documents.extend(wrong("12").map(|form| document(&form, etag.as_bytes())));
-    documents.extend(wrong(&etag).map(|form| document(b"12", &form)));
+    let mut documents = damaged_documents(&right, "<PartNumber>12</PartNumber>");
+    documents.extend(invalid_texts("12").map(|form| document(&form, etag.as_bytes())));
+    documents.extend(invalid_texts(&etag).map(|form| document(b"12", &form)));
     documents.extend(
         NO_INTEGERS.map(|text| document(text.replace('1', "12").as_bytes(), etag.as_bytes())),
     );
     documents.push(right.replace(&format!("<ETag>{etag}</ETag>"), "").into_bytes());
     for document in documents {
-        is_malformed(&complete(&document).await, &document);
+        assert_malformed(&complete(&document).await, &document);
     }
     assert!(!server.has("/vault/m").await);
-    let numbers = same("12").map(|form| document(form.as_bytes(), etag.as_bytes())).into_iter();
-    let etags = same(&etag).map(|form| document(b"12", form.as_bytes()));
-    for form in numbers.chain(etags).chain(accepted(&right).map(String::into_bytes)) {
+    let numbers =
+        equivalent_texts("12").map(|form| document(form.as_bytes(), etag.as_bytes())).into_iter();
+    let etags = equivalent_texts(&etag).map(|form| document(b"12", form.as_bytes()));
+    for form in numbers.chain(etags).chain(equivalent_documents(&right).map(String::into_bytes)) {
         let response = complete(&form).await;
         assert_eq!(response.status, 200, "{}: {response:?}", String::from_utf8_lossy(&form));
     }
@@ -276,25 +277,25 @@ async fn uploads_are_completed_with_the_parts_that_are_named() {
 }
 
 #[tokio::test]
-async fn buckets_are_made_by_their_own_document() {
+async fn create_bucket_document_is_parsed_strictly() {
     let server = TestServer::start().await;
-    let document = |place: &[u8]| {
+    let document = |location: &[u8]| {
         let start = b"<CreateBucketConfiguration><LocationConstraint>".as_slice();
-        [start, place, b"</LocationConstraint></CreateBucketConfiguration>"].concat()
+        [start, location, b"</LocationConstraint></CreateBucketConfiguration>"].concat()
     };
     let right = String::from_utf8(document(b"EU")).unwrap();
-    let mut documents = damaged(&right, "<LocationConstraint>EU</LocationConstraint>");
-    documents.extend(wrong("EU").map(|form| document(&form)));
+    let mut documents = damaged_documents(&right, "<LocationConstraint>EU</LocationConstraint>");
+    documents.extend(invalid_texts("EU").map(|form| document(&form)));
     for document in documents {
-        is_malformed(&server.request("PUT", "/other").body(&document).send().await, &document);
+        assert_malformed(&server.request("PUT", "/other").body(&document).send().await, &document);
     }
     let directory = "<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket>\
                      </CreateBucketConfiguration>";
     let response = server.request("PUT", "/other").body(directory.as_bytes()).send().await;
     assert_eq!(response.error(), (501, "NotImplemented".to_owned()));
     assert_eq!(server.request("HEAD", "/other").send().await.status, 404);
-    let forms = same("EU").map(|form| document(form.as_bytes())).into_iter();
-    let forms = forms.chain(accepted(&right).map(String::into_bytes));
+    let forms = equivalent_texts("EU").map(|form| document(form.as_bytes())).into_iter();
+    let forms = forms.chain(equivalent_documents(&right).map(String::into_bytes));
     for (index, form) in forms.chain([Vec::new()]).enumerate() {
         let path = format!("/other{index}/?x-id=CreateBucket");
         let response = server.request("PUT", &path).body(&form).send().await;
@@ -306,12 +307,12 @@ async fn buckets_are_made_by_their_own_document() {
     let request = server.request("PUT", "/key").header("host", "hosted.localhost");
     assert_eq!(request.body(format!("{right} ").as_bytes()).send().await.status, 200);
     let stored = server.request("GET", "/hosted/key").send().await;
-    assert_eq!(stored.body, format!("{right} ").as_bytes(), "no object is rewritten");
+    assert_eq!(stored.body, format!("{right} ").as_bytes(), "objects are not rewritten");
 }
 
 /// s3s would parse these before it answers that they are not implemented.
 #[tokio::test]
-async fn documents_that_are_not_served_are_not_read() {
+async fn unsupported_documents_are_not_parsed() {
     let server = TestServer::start().await;
     for path in [
         "/vault?acl",

@@ -14,7 +14,7 @@ fn element(response: &TestResponse, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn errors_name_what_they_are_about() {
+async fn error_documents_name_the_resource() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
     let get = |path: &str| server.request("GET", path);
@@ -59,7 +59,7 @@ async fn errors_name_what_they_are_about() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_is_told_the_time() {
+async fn clock_skew_error_includes_server_time() {
     let server = TestServer::start().await;
     let mut request = server.request("GET", "/vault");
     request.signer.time = request.signer.time.checked_sub(1.hours()).unwrap();
@@ -82,7 +82,7 @@ async fn a_clock_that_is_wrong_is_told_the_time() {
 }
 
 #[tokio::test]
-async fn headers_that_are_not_signed_are_named() {
+async fn unsigned_headers_are_named() {
     let server = TestServer::start().await;
     for (name, value) in [
         ("x-amz-checksum-sha256", "LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564="),
@@ -108,7 +108,7 @@ async fn headers_that_are_not_signed_are_named() {
 
 /// A client behind a proxy sees which header it changed; the response contains no secret.
 #[tokio::test]
-async fn a_mismatch_shows_the_request_as_it_came() {
+async fn signature_mismatch_shows_canonical_request() {
     let server = TestServer::start().await;
     let request =
         server.request("GET", "/vault/a%20b?prefix=x%2Fy").header("accept-encoding", "identity");
@@ -146,5 +146,8 @@ async fn a_mismatch_shows_the_request_as_it_came() {
     let response = request.send().await;
     assert_eq!(response.error(), (403, "InvalidAccessKeyId".to_owned()));
     assert_eq!(element(&response, "AWSAccessKeyId"), "SOMEBODYELSE1");
-    assert!(!response.text().contains("StringToSign"), "nothing is computed for strangers");
+    assert!(
+        !response.text().contains("StringToSign"),
+        "nothing is computed for unknown access keys"
+    );
 }

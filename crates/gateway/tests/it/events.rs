@@ -69,7 +69,7 @@ pub(crate) fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
 }
 
 #[tokio::test]
-async fn the_library_is_watched_until_the_server_stops() {
+async fn library_events_stream_until_server_stops() {
     let server = TestServer::start().await;
     let subscription = Subscription::subscribe(&server).await;
     seal(&server).await;
@@ -93,10 +93,14 @@ async fn the_library_is_watched_until_the_server_stops() {
 }
 
 #[tokio::test]
-async fn only_so_many_watch_and_only_the_operator() {
+async fn subscribers_are_limited_and_authenticated() {
     let server = TestServer::start_with(|config| config.limits.subscribers = 1).await;
     assert_eq!(server.request("GET", EVENTS).send_plain().await.status, 403);
-    assert_eq!(server.request("GET", EVENTS).send().await.status, 403, "a signature of S3 is none");
+    assert_eq!(
+        server.request("GET", EVENTS).send().await.status,
+        403,
+        "an S3 signature is not accepted"
+    );
     assert_eq!(call(&server, "POST", EVENTS).await.status, 404);
     let first = Subscription::subscribe(&server).await;
     assert!(first.is_accepted());
@@ -104,7 +108,7 @@ async fn only_so_many_watch_and_only_the_operator() {
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("1"));
     openapi::check("GET", EVENTS, &refused);
-    assert_eq!(call(&server, "GET", "/-/admin/status").await.status, 200, "others are served");
+    assert_eq!(call(&server, "GET", "/-/admin/status").await.status, 200, "other calls are served");
     drop(first);
     // A subscriber that is gone is detected at the next event.
     let again = loop {

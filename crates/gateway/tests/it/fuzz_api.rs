@@ -78,7 +78,7 @@ const MARKUP: [&str; 24] = [
 const WORDS: [&str; 11] = ["%", "/", ";", ",", "=", "&", "<", ">", "\r\n", "0", "ffffffffffffffff"];
 
 /// Generates one change: where, which text it inserts, and how many bytes it removes.
-fn change(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u8>, usize)> {
+fn mutation(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u8>, usize)> {
     let put = prop_oneof![
         3 => vec(any::<u8>(), 0..3),
         2 => select(words).prop_map(|word| word.as_bytes().to_vec()),
@@ -87,16 +87,16 @@ fn change(words: &'static [&'static str]) -> impl Strategy<Value = (Index, Vec<u
 }
 
 /// Generates an example with up to six changes.
-fn changed(
+fn mutated(
     examples: &'static [&'static str],
     words: &'static [&'static str],
 ) -> impl Strategy<Value = Vec<u8>> {
-    (select(examples), vec(change(words), 0..6)).prop_map(|(example, changes)| {
+    (select(examples), vec(mutation(words), 0..6)).prop_map(|(example, changes)| {
         let mut bytes = example.as_bytes().to_vec();
-        for (at, put, taken) in changes {
-            let at = at.index(bytes.len() + 1);
-            let end = (at + taken).min(bytes.len());
-            bytes.splice(at..end, put);
+        for (position, inserted, removed) in changes {
+            let start = position.index(bytes.len() + 1);
+            let end = (start + removed).min(bytes.len());
+            bytes.splice(start..end, inserted);
         }
         bytes
     })
@@ -110,29 +110,29 @@ proptest! {
     })]
 
     #[test]
-    fn signatures_have_one_meaning(input in changed(&SIGNATURES, &WORDS)) {
+    fn signatures_parse_unambiguously(input in mutated(&SIGNATURES, &WORDS)) {
         gateway_checks::signatures(&input);
     }
 
     #[test]
-    fn chunks_have_one_meaning(input in changed(&CHUNKS, &WORDS)) {
+    fn chunks_parse_unambiguously(input in mutated(&CHUNKS, &WORDS)) {
         gateway_checks::chunks(&input);
     }
 
     #[test]
-    fn wild_chunks_are_refused(input in vec(any::<u8>(), 0..600)) {
+    fn random_chunks_parse_unambiguously(input in vec(any::<u8>(), 0..600)) {
         gateway_checks::chunks(&input);
     }
 
     #[test]
-    fn documents_have_one_meaning(input in changed(&DOCUMENTS, &MARKUP)) {
+    fn documents_parse_unambiguously(input in mutated(&DOCUMENTS, &MARKUP)) {
         gateway_checks::documents(&input);
     }
 }
 
 /// The examples are accepted: a check that refuses everything would find nothing.
 #[test]
-fn the_examples_are_read() {
+fn examples_are_accepted() {
     use fulgurite_gateway::fuzz_api;
     assert!(fuzz_api::signature_header(SIGNATURES[0]).is_some());
     assert!(fuzz_api::signature_query(SIGNATURES[1]).is_some());
@@ -153,7 +153,7 @@ fn the_examples_are_read() {
 /// machine.
 #[test]
 #[expect(clippy::print_stdout, reason = "a time is for people to read")]
-fn a_thousand_keys_are_read() {
+fn thousand_key_document_is_parsed() {
     use std::fmt::Write as _;
     let mut document = "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">".to_owned();
     for index in 0..1000 {

@@ -55,13 +55,13 @@ fn parse(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
+async fn geo_counters_match_openapi_and_metrics() {
     let geo = sites().await;
     let path = Path::from("one");
     geo.put(&path, vec![7; 30_000].into()).await.unwrap();
     assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
-    let behind = geo.clone();
-    let server = TestServer::start_with(|config| config.cold.geo = Some(behind)).await;
+    let store = geo.clone();
+    let server = TestServer::start_with(|config| config.cold.geo = Some(store)).await;
     let shown = parse(&call(&server, "GET", "/-/admin/geo").await.text());
     assert_eq!((&shown["name"], &shown["epoch"]), (&json!("records"), &json!(1)));
     assert_eq!((&shown["writes_fast"], &shown["writes_slow"]), (&json!(2), &json!(0)), "{shown}");
@@ -87,7 +87,7 @@ async fn what_is_counted_of_sites_is_shown_as_it_is_described() {
 }
 
 #[tokio::test]
-async fn calls_of_sites_are_not_found_without_any() {
+async fn geo_calls_return_404_without_sites() {
     let server = TestServer::start().await;
     for path in ["/-/admin/geo", EVENTS] {
         let response = call(&server, "GET", path).await;
@@ -99,10 +99,10 @@ async fn calls_of_sites_are_not_found_without_any() {
 }
 
 #[tokio::test]
-async fn sites_are_watched_until_the_server_stops() {
+async fn geo_events_stream_until_server_stops() {
     let geo = sites().await;
-    let behind = geo.clone();
-    let server = TestServer::start_with(|config| config.cold.geo = Some(behind)).await;
+    let store = geo.clone();
+    let server = TestServer::start_with(|config| config.cold.geo = Some(store)).await;
     let subscription = Subscription::subscribe_to(&server, EVENTS).await;
     assert!(subscription.is_accepted());
     let (serving, _data) = server.begin_stop();
@@ -110,7 +110,11 @@ async fn sites_are_watched_until_the_server_stops() {
     serving.await.unwrap().unwrap();
     openapi::check("GET", EVENTS, &response);
     let text = response.text();
-    let [scene, end] = events(&text).try_into().unwrap();
-    assert_eq!((scene.0, &scene.1["geo"]["name"]), ("scene", &json!("records")), "{text}");
+    let [snapshot_event, end] = events(&text).try_into().unwrap();
+    assert_eq!(
+        (snapshot_event.0, &snapshot_event.1["geo"]["name"]),
+        ("scene", &json!("records")),
+        "{text}"
+    );
     assert_eq!(end, ("end", json!({ "reason": "stopped" })));
 }

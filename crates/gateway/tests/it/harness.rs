@@ -295,7 +295,7 @@ impl TestResponse {
 pub(crate) async fn exchange(
     address: SocketAddr,
     pieces: &[&[u8]],
-    then_end: bool,
+    shuts_down: bool,
 ) -> TestResponse {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for piece in pieces {
@@ -304,7 +304,7 @@ pub(crate) async fn exchange(
             break;
         }
     }
-    if then_end {
+    if shuts_down {
         let _ = stream.shutdown().await;
     }
     read_response(&mut stream).await

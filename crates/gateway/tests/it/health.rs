@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::harness::{TestServer, UNSIGNED, read_response};
 
 #[tokio::test]
-async fn pages_need_no_signature() {
+async fn health_pages_need_no_signature() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
     let page = |path: &'static str| server.request("GET", path).send_plain();
@@ -25,7 +25,7 @@ async fn pages_need_no_signature() {
 }
 
 #[tokio::test]
-async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
+async fn failed_seal_degrades_readiness() {
     let server = TestServer::start().await;
     let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
@@ -67,7 +67,7 @@ fn damage_tables(catalog: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
+async fn catalog_damage_makes_server_not_ready() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
     // Rows are flushed to tables at the stop, and read only on demand.
@@ -80,12 +80,15 @@ async fn damage_of_the_catalog_that_comes_later_is_told_with_its_remedy() {
     let remedy = "the catalog is damaged: stop the archive and run `fulgurite recover`";
     assert_eq!((ready.status, ready.text()), (503, format!("not ready: {remedy}\n")));
     let status = server.archive.status().await.unwrap();
-    assert!(status.catalog_damage.is_some(), "the status is told, whatever else cannot be read");
+    assert!(
+        status.catalog_damage.is_some(),
+        "the status is reported even if other rows cannot be read"
+    );
     assert!(page("/metrics").await.text().contains("fulgurite_catalog_damaged 1\n"));
 }
 
 #[tokio::test]
-async fn a_bucket_may_be_called_like_a_page() {
+async fn bucket_may_share_a_page_name() {
     let server = TestServer::start().await;
     assert_eq!(server.request("PUT", "/metrics").send().await.status, 200);
     let response = server.request("GET", "/metrics").send().await;
@@ -93,7 +96,7 @@ async fn a_bucket_may_be_called_like_a_page() {
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_told_to_slow_down() {
+async fn excess_requests_get_slow_down() {
     let server = TestServer::start_with(|config| config.limits.requests = 1).await;
     let (head, _) = server.request("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
     let mut first = TcpStream::connect(server.address).await.unwrap();
@@ -110,14 +113,14 @@ async fn one_request_too_many_is_told_to_slow_down() {
     assert_eq!(
         server.request("GET", "/livez").send_plain().await.status,
         200,
-        "health has no bound"
+        "health pages are not limited"
     );
     first.write_all(b"67890").await.unwrap();
     assert_eq!(read_response(&mut first).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_finish() {
+async fn shutdown_waits_for_running_requests() {
     let server = TestServer::start().await;
     let archive = server.archive.clone();
     let address = server.address;
@@ -145,7 +148,7 @@ async fn a_stop_lets_requests_finish() {
 
 /// As many idle connections as are allowed, and one more with a request.
 #[tokio::test]
-async fn idle_connections_give_way() {
+async fn idle_connections_are_evicted_at_the_limit() {
     let server = TestServer::start_with(|config| config.limits.connections = 3).await;
     let mut idle = Vec::new();
     for _ in 0..5 {
@@ -156,15 +159,15 @@ async fn idle_connections_give_way() {
     server.put("/vault/a", b"served").await;
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(metrics.contains("fulgurite_connections_max 3\n"), "{metrics}");
-    let ended = metrics.lines().find_map(|line| {
+    let closed = metrics.lines().find_map(|line| {
         line.strip_prefix("fulgurite_connections_ended_idle_total ")?.parse::<u32>().ok()
     });
-    assert!(ended.unwrap() >= 3, "{metrics}");
-    assert_eq!(read_response(&mut idle[0]).await.status, 0, "the oldest was ended");
+    assert!(closed.unwrap() >= 3, "{metrics}");
+    assert_eq!(read_response(&mut idle[0]).await.status, 0, "the oldest was closed");
 }
 
 #[tokio::test]
-async fn requests_in_progress_do_not_give_way() {
+async fn busy_connections_are_not_evicted() {
     let server = TestServer::start_with(|config| config.limits.connections = 2).await;
     let (head, _) = server.request("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
     let mut slow = TcpStream::connect(server.address).await.unwrap();
@@ -179,7 +182,7 @@ async fn requests_in_progress_do_not_give_way() {
 }
 
 #[tokio::test]
-async fn a_browser_gets_a_page() {
+async fn browser_gets_an_html_page() {
     let server = TestServer::start().await;
     let html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let response = server.request("GET", "/").header("accept", html).send_plain().await;
@@ -204,7 +207,7 @@ async fn a_browser_gets_a_page() {
 
 /// A client that sends nothing, or stalls in the middle of a head, is disconnected.
 #[tokio::test]
-async fn idle_connections_end_in_time() {
+async fn idle_connections_time_out() {
     let server = TestServer::start_with(|config| {
         config.limits.head_timeout = Duration::from_millis(200);
     })
@@ -222,7 +225,7 @@ async fn idle_connections_end_in_time() {
 
 /// A client that requests an object but reads nothing of it is disconnected.
 #[tokio::test]
-async fn an_answer_that_nobody_reads_is_given_up() {
+async fn unread_response_times_out() {
     let server = TestServer::start_with(|config| {
         config.limits.write_timeout = Duration::from_millis(200);
     })
@@ -234,10 +237,10 @@ async fn an_answer_that_nobody_reads_is_given_up() {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     let finished = "fulgurite_requests_total{op=\"GetObject\",status=\"200\"} 1\n";
-    let given_up = async {
+    let timed_out = async {
         while !server.request("GET", "/metrics").send_plain().await.text().contains(finished) {}
     };
-    tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), timed_out).await.unwrap();
     assert!(read_response(&mut stream).await.body.len() < body.len());
     server.put("/vault/other", b"x").await;
 }

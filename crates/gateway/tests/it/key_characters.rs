@@ -169,7 +169,7 @@ async fn check(server: &TestServer, bucket: &str, keys: BTreeSet<String>) {
 }
 
 #[test]
-fn keys_of_any_characters_are_read_as_they_were_put() {
+fn keys_with_any_characters_round_trip() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(TestServer::start());
     let config =
@@ -183,7 +183,7 @@ fn keys_of_any_characters_are_read_as_they_were_put() {
 
 /// The three line ends are three keys.
 #[tokio::test]
-async fn line_ends_are_not_mixed_up() {
+async fn line_endings_in_keys_are_distinct() {
     let server = TestServer::start().await;
     let keys = ["a\nb", "a\r\nb", "a\rb"].map(str::to_owned);
     check(&server, "lines", BTreeSet::from(keys)).await;
@@ -194,7 +194,7 @@ async fn line_ends_are_not_mixed_up() {
 
 /// Object bytes are not modified, even when their content type is XML.
 #[tokio::test]
-async fn objects_are_no_documents_of_ours() {
+async fn xml_objects_are_returned_unmodified() {
     let server = TestServer::start().await;
     let body = b"<Key>\r\x01</Key>";
     let put =

@@ -1,7 +1,7 @@
 //! Tests of the gateway over a real archive in a temporary directory, in raw HTTP: they also send
 //! requests that no client library would.
 
-#![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
+#![expect(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 mod admin;
 mod auth;

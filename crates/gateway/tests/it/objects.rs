@@ -3,7 +3,7 @@
 use crate::harness::{TestRequest, TestServer};
 
 #[tokio::test]
-async fn ranges_are_parts_of_the_whole() {
+async fn range_reads_return_the_requested_bytes() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"0123456789").await;
     for (range, status, body, shown) in [
@@ -25,7 +25,7 @@ async fn ranges_are_parts_of_the_whole() {
 }
 
 #[tokio::test]
-async fn metadata_comes_back_as_it_was_sent() {
+async fn metadata_round_trips() {
     let server = TestServer::start().await;
     let sent = [
         ("content-type", "text/plain; charset=utf-8"),
@@ -46,7 +46,7 @@ async fn metadata_comes_back_as_it_was_sent() {
         for (name, value) in sent {
             assert_eq!(response.header(name), Some(value), "{method} {name}");
         }
-        assert_eq!(response.header("x-amz-storage-class"), None, "STANDARD is not said");
+        assert_eq!(response.header("x-amz-storage-class"), None, "STANDARD has no header");
     }
     let response = server
         .request("GET", "/vault/a?response-content-type=a%2Fb&response-cache-control=max-age%3D1")
@@ -60,7 +60,7 @@ async fn metadata_comes_back_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn conditions_are_kept() {
+async fn conditional_requests_are_honored() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
     let head = server.request("HEAD", "/vault/a").send().await;
@@ -86,7 +86,7 @@ async fn conditions_are_kept() {
 }
 
 #[tokio::test]
-async fn copies_follow_their_directives() {
+async fn copy_directives_are_honored() {
     let server = TestServer::start().await;
     let put = server.request("PUT", "/vault/a").header("x-amz-meta-n", "1").body(b"body");
     assert_eq!(put.send().await.status, 200);
@@ -115,7 +115,7 @@ async fn copies_follow_their_directives() {
 
 /// A copy of an object to itself has to name a change, even if the object already has that value.
 #[tokio::test]
-async fn a_copy_to_itself_names_a_change() {
+async fn copy_onto_itself_requires_a_change() {
     let server = TestServer::start().await;
     server.put("/vault/k", b"x").await;
     let copy = |path: &str| server.request("PUT", path).header("x-amz-copy-source", path);
@@ -135,13 +135,16 @@ async fn a_copy_to_itself_names_a_change() {
 
 /// As for every copy, the class is STANDARD unless another is named.
 #[tokio::test]
-async fn a_copy_to_itself_is_standard_unless_it_says_otherwise() {
+async fn copy_onto_itself_defaults_to_standard_class() {
     let server = TestServer::start().await;
     for (class, kept) in [(None, None), (Some("DEEP_ARCHIVE"), Some("DEEP_ARCHIVE"))] {
         let put = server.request("PUT", "/vault/a").header("x-amz-storage-class", "DEEP_ARCHIVE");
         assert_eq!(put.body(b"x").send().await.status, 200);
-        let wish = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
-        assert_eq!(server.request("POST", "/vault/a?restore").body(wish).send().await.status, 202);
+        let restore = b"<RestoreRequest><Days>1</Days></RestoreRequest>";
+        assert_eq!(
+            server.request("POST", "/vault/a?restore").body(restore).send().await.status,
+            202
+        );
         let head = || server.request("HEAD", "/vault/a").send();
         while head().await.header("x-amz-restore").is_none_or(|text| text.contains("true")) {
             tokio::task::yield_now().await;
@@ -161,7 +164,7 @@ async fn a_copy_to_itself_is_standard_unless_it_says_otherwise() {
 }
 
 #[tokio::test]
-async fn a_plus_in_a_copy_source_is_a_blank() {
+async fn plus_in_copy_source_is_a_space() {
     let server = TestServer::start().await;
     server.put("/vault/a%20b", b"blank").await;
     server.put("/vault/a%2Bb", b"plus").await;
@@ -176,7 +179,7 @@ async fn a_plus_in_a_copy_source_is_a_blank() {
 
 /// `Expires` is text: "0" and "-1" are common.
 #[tokio::test]
-async fn expires_comes_back_as_it_was_written() {
+async fn expires_header_round_trips() {
     let server = TestServer::start().await;
     for text in ["0", "-1", "never", "Wed, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00Z"] {
         let put = server.request("PUT", "/vault/a").header("expires", text).body(b"x");
@@ -211,7 +214,7 @@ async fn expires_comes_back_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn listings_page_and_encode() {
+async fn listings_are_paged_and_url_encoded() {
     let server = TestServer::start().await;
     let keys = ["a%20b", "d/1", "d/2", "e%2Bf", "g%25", "z%01"];
     for key in keys {
@@ -250,7 +253,7 @@ async fn listings_page_and_encode() {
 }
 
 #[tokio::test]
-async fn hosts_can_name_the_bucket() {
+async fn virtual_host_names_the_bucket() {
     let server = TestServer::start_with(|config| config.domain = Some("s3.test".to_owned())).await;
     server.put("/vault/a", b"x").await;
     for (host, path, status) in [
@@ -265,7 +268,7 @@ async fn hosts_can_name_the_bucket() {
 }
 
 #[tokio::test]
-async fn paths_of_a_buckets_host_are_keys_whatever_they_are_called() {
+async fn virtual_host_paths_are_always_keys() {
     let server = TestServer::start_with(|config| config.domain = Some("s3.test".to_owned())).await;
     for key in ["-/", "-/page.js", "-/admin/status", "-/unknown", "livez", "metrics"] {
         let path = format!("/{key}");
@@ -287,7 +290,7 @@ async fn paths_of_a_buckets_host_are_keys_whatever_they_are_called() {
 }
 
 #[tokio::test]
-async fn attributes_and_tags_are_told() {
+async fn attributes_and_tags_are_returned() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
     let request = server.request("GET", "/vault/a?attributes");
@@ -305,7 +308,7 @@ async fn attributes_and_tags_are_told() {
 
 /// Every body is encrypted with a key that the archive manages, as AWS states of its own.
 #[tokio::test]
-async fn encryption_is_asked_for_and_answered() {
+async fn encryption_header_is_echoed() {
     let server = TestServer::start().await;
     let name = "x-amz-server-side-encryption";
     let put = server.request("PUT", "/vault/a").header(name, "AES256").body(b"x").send().await;
@@ -324,7 +327,7 @@ async fn encryption_is_asked_for_and_answered() {
 }
 
 #[tokio::test]
-async fn content_encodings_stay_as_they_were_written() {
+async fn content_encoding_round_trips() {
     let server = TestServer::start().await;
     for (sent, kept) in [
         ("gzip, br", Some("gzip, br")),

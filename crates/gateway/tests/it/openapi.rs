@@ -25,18 +25,18 @@ const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
 
 /// Asserts that `value` matches the document's schema at `pointer`.
-fn conforms(pointer: &str, value: &Value) {
-    if let Err(fault) = verdict(pointer, value) {
+fn assert_conforms(pointer: &str, value: &Value) {
+    if let Err(fault) = validate(pointer, value) {
         panic!("not as described at {pointer}: {fault}\n{value}");
     }
 }
 
-fn verdict(pointer: &str, value: &Value) -> Result<(), String> {
-    judge(pointer)(value)
+fn validate(pointer: &str, value: &Value) -> Result<(), String> {
+    validator(pointer)(value)
 }
 
 /// Returns a function that validates values against the document's schema at `pointer`.
-fn judge(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
+fn validator(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     compiler.add_resource("http://fulgurite/openapi.json", document).unwrap();
@@ -60,12 +60,15 @@ pub(crate) fn check(method: &str, target: &str, response: &TestResponse) {
     };
     let status = response.status.to_string();
     let description = &operation["responses"][&status];
-    assert!(description.is_object(), "{method} {path} never answers {status}, says the document");
-    let (at, description) = match description["$ref"].as_str() {
+    assert!(
+        description.is_object(),
+        "{method} {path} answers {status}, which the document does not list"
+    );
+    let (pointer, description) = match description["$ref"].as_str() {
         Some(place) => {
-            let at = place.trim_start_matches('#').to_owned();
-            let named = document.pointer(&at).unwrap();
-            (at, named)
+            let pointer = place.trim_start_matches('#').to_owned();
+            let shared = document.pointer(&pointer).unwrap();
+            (pointer, shared)
         }
         None => {
             let (path, method) = (path.replace('/', "~1"), method.to_lowercase());
@@ -73,8 +76,8 @@ pub(crate) fn check(method: &str, target: &str, response: &TestResponse) {
         }
     };
     let kind = response.header("content-type").unwrap();
-    assert!(description["content"][kind].is_object(), "{kind} is not described at {at}");
-    let at = format!("{at}/content/{}/schema", kind.replace('/', "~1"));
+    assert!(description["content"][kind].is_object(), "{kind} is not described at {pointer}");
+    let pointer = format!("{pointer}/content/{}/schema", kind.replace('/', "~1"));
     let text = response.text();
     let pieces: Vec<&str> = match kind {
         LINES => text.lines().collect(),
@@ -82,15 +85,15 @@ pub(crate) fn check(method: &str, target: &str, response: &TestResponse) {
         _ => vec![&text],
     };
     assert!(!pieces.is_empty(), "{method} {path} answered nothing");
-    let judge = judge(&at);
+    let validate = validator(&pointer);
     for piece in pieces {
-        let verdict = judge(&serde_json::from_str(piece).unwrap());
-        assert_eq!(verdict, Ok(()), "not as described at {at}: {piece}");
+        let result = validate(&serde_json::from_str(piece).unwrap());
+        assert_eq!(result, Ok(()), "not as described at {pointer}: {piece}");
     }
 }
 
 #[tokio::test]
-async fn the_document_is_served_to_anybody() {
+async fn openapi_document_is_public() {
     let server = TestServer::start().await;
     let response = server.request("GET", "/-/openapi.json").send_plain().await;
     assert_eq!((response.status, response.text().as_str()), (200, DOCUMENT));
@@ -118,8 +121,8 @@ fn job(state: JobState) -> JobStatus {
     }
 }
 
-/// Returns a status with an entry in every list: what a healthy archive never shows.
-fn troubled() -> FullStatus {
+/// Returns a status with an entry in every list, also those that are empty in a healthy archive.
+fn failing_status() -> FullStatus {
     let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
     let set = SetStatus {
         set: "ea8ed68b-789f-4014-b3a2-38d0f13ab2a3".parse::<SetId>().unwrap(),
@@ -128,7 +131,7 @@ fn troubled() -> FullStatus {
         redundancy_platters: 3,
         bytes: 1,
     };
-    let trouble = |set| SealTrouble {
+    let seal_failure = |set| SealTrouble {
         set,
         tries: 1,
         error: error.clone(),
@@ -156,7 +159,7 @@ fn troubled() -> FullStatus {
         far_libraries: vec![FarStatus { library: "oslo".to_owned(), ..FarStatus::default() }],
         unverified_trouble: Some("late".to_owned()),
         jobs: JobState::ALL.map(job).to_vec(),
-        seal_troubles: vec![trouble(Some(set.set)), trouble(None)],
+        seal_troubles: vec![seal_failure(Some(set.set)), seal_failure(None)],
         sets: vec![set],
         failed_restores: vec![FailedRestore {
             bucket,
@@ -179,12 +182,12 @@ fn troubled() -> FullStatus {
 }
 
 #[test]
-fn what_a_healthy_archive_never_shows_is_described_too() {
+fn failure_fields_match_the_schema() {
     let schema = |name: &str| format!("/components/schemas/{name}");
-    let whole = json!(troubled());
-    conforms(&schema("Status"), &whole);
+    let whole = json!(failing_status());
+    assert_conforms(&schema("Status"), &whole);
     let platter: PlatterId = "486ebbc6-ddce-4703-b3bb-03a2ae53f2d7".parse().unwrap();
-    let set = troubled().archive.sets[0].set;
+    let set = failing_status().archive.sets[0].set;
     let margins = json!({ "sectors": 2, "least": 1, "tenth": 1, "median": 100 });
     let margins: Option<_> = serde_json::from_value(margins).unwrap();
     let sectors = vec![VerifiedSector::Lost, VerifiedSector::Read, VerifiedSector::Margin(100)];
@@ -196,7 +199,7 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
         sector_margins: margins,
         tracks: vec![VerifiedTrack { track: 1, sectors }],
     };
-    conforms(&schema("Verification"), &json!(verification));
+    assert_conforms(&schema("Verification"), &json!(verification));
     let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
     let report = VerifyReport {
         platters: vec![VerifiedPlatter {
@@ -227,18 +230,18 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
             error: Some(error),
         }],
     };
-    conforms(&schema("VerifyLine"), &json!({ "report": report }));
+    assert_conforms(&schema("VerifyLine"), &json!({ "report": report }));
     let left = vec![SkippedObject {
         bucket: "vault".to_owned(),
         key: "deep".to_owned(),
         error: "archived".to_owned(),
     }];
     let report = MoveReport { objects: 1, bytes: 2, objects_there: 3, objects_left: 4, left };
-    conforms(&schema("MoveLine"), &json!({ "report": report }));
-    let report = SealReport { sets: troubled().archive.sets, ..SealReport::default() };
-    conforms(&schema("SealLine"), &json!({ "report": report }));
+    assert_conforms(&schema("MoveLine"), &json!({ "report": report }));
+    let report = SealReport { sets: failing_status().archive.sets, ..SealReport::default() };
+    assert_conforms(&schema("SealLine"), &json!({ "report": report }));
     for place in places(platter, set) {
-        conforms(&schema("Place"), &json!(place));
+        assert_conforms(&schema("Place"), &json!(place));
     }
 }
 
@@ -276,7 +279,7 @@ fn variants<T: DeserializeOwned + Debug>(other: Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_event_and_decision_of_the_library_is_described() {
+fn library_events_match_the_schema() {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let described = |pointer: &str| -> BTreeSet<String> {
         document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect()
@@ -289,7 +292,7 @@ fn every_event_and_decision_of_the_library_is_described() {
 }
 
 #[test]
-fn everything_that_happens_to_tomes_is_described() {
+fn tome_events_match_the_schema() {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let described = |schema: &str| -> BTreeSet<String> {
         let place = format!("/components/schemas/{schema}/properties");
@@ -300,7 +303,7 @@ fn everything_that_happens_to_tomes_is_described() {
 }
 
 #[test]
-fn the_classes_are_those_of_the_archive() {
+fn storage_classes_match_the_schema() {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let parameters = &document["paths"]["/-/admin/move"]["post"]["parameters"];
     let class = parameters.as_array().unwrap().iter().find(|known| known["name"] == "class");
@@ -311,15 +314,15 @@ fn the_classes_are_those_of_the_archive() {
 
 /// The checks above can fail.
 #[test]
-fn what_is_not_described_is_found() {
+fn schema_violations_are_detected() {
     let status = "/components/schemas/Status";
-    let mut more = json!(troubled());
+    let mut more = json!(failing_status());
     more["surprise"] = json!(1);
-    assert!(verdict(status, &more).unwrap_err().contains("surprise"));
-    let mut less = json!(troubled());
+    assert!(validate(status, &more).unwrap_err().contains("surprise"));
+    let mut less = json!(failing_status());
     less.as_object_mut().unwrap().remove("platters");
-    assert!(verdict(status, &less).unwrap_err().contains("platters"));
-    let mut wrong = json!(troubled());
+    assert!(validate(status, &less).unwrap_err().contains("platters"));
+    let mut wrong = json!(failing_status());
     wrong["seal_troubles"][0]["tries"] = json!("three");
-    assert!(verdict(status, &wrong).is_err());
+    assert!(validate(status, &wrong).is_err());
 }

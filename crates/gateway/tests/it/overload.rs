@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::harness::{TestServer, credentials, open_archive, read_response};
-use crate::strangers::{HELLO, besiege};
+use crate::strangers::{HELLO, flood};
 use crate::tls::connector;
 
 /// Fewer than there are stalled connections.
@@ -23,7 +23,7 @@ async fn request(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     stream.write_all(ALIVE).await.unwrap();
     let mut response = Vec::new();
     while !response.ends_with(b"live\n") {
-        assert_ne!(stream.read_buf(&mut response).await.unwrap(), 0, "closed in between");
+        assert_ne!(stream.read_buf(&mut response).await.unwrap(), 0, "the connection was closed");
     }
 }
 
@@ -44,19 +44,19 @@ async fn check_under_load<S>(
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     });
-    let _strangers = besiege(address, opening).await;
+    let _stalled = flood(address, opening).await;
     for _ in 0..6 {
         let began = Instant::now();
         let mut new = connect().await;
         request(&mut new).await;
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
-    assert!(!requests.is_finished(), "the client that asks now and then was ended");
+    assert!(!requests.is_finished(), "the persistent connection was closed");
     requests.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_strangers_shut_out_no_client() {
+async fn stalled_connections_do_not_block_clients() {
     let server = TestServer::start_with(|config| config.limits.connections = CONNECTIONS).await;
     let address = server.address;
     let mut slow = TcpStream::connect(address).await.unwrap();
@@ -66,11 +66,11 @@ async fn a_thousand_strangers_shut_out_no_client() {
     let opening = b"GET /livez HTTP/1.1\r\nx-more: ";
     check_under_load(address, opening, async || TcpStream::connect(address).await.unwrap()).await;
     slow.write_all(b"y").await.unwrap();
-    assert_eq!(read_response(&mut slow).await.status, 200, "it was at work all the time");
+    assert_eq!(read_response(&mut slow).await.status, 200, "a busy connection is not closed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nor_do_they_with_tls() {
+async fn stalled_tls_connections_do_not_block_clients() {
     let data = TempDir::new().unwrap();
     let archive = open_archive(&data).await;
     let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());

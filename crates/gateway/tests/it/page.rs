@@ -11,7 +11,7 @@ fn links(page: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_page_has_all_it_names_and_nothing_inline() {
+async fn page_links_resolve_and_nothing_is_inline() {
     let server = TestServer::start().await;
     let response = server.request("GET", "/-/").send_plain().await;
     assert_eq!(response.status, 200);
@@ -38,7 +38,7 @@ async fn the_page_has_all_it_names_and_nothing_inline() {
 }
 
 #[tokio::test]
-async fn the_page_tells_nothing_of_the_archive() {
+async fn page_reveals_nothing_about_the_archive() {
     let (server, other) = (TestServer::start().await, TestServer::start().await);
     server.put("/vault/private-name", b"x").await;
     let put = server.request("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
@@ -65,7 +65,7 @@ async fn the_page_tells_nothing_of_the_archive() {
 
 /// An object has the same origin as the page where users enter keys.
 #[tokio::test]
-async fn a_document_among_the_objects_cannot_act_for_the_page() {
+async fn html_objects_are_sandboxed() {
     let server = TestServer::start().await;
     let put = server.request("PUT", "/vault/evil.html").header("content-type", "text/html");
     assert_eq!(put.body(b"<script>alert(1)</script>").send().await.status, 200);

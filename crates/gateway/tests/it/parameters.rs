@@ -9,7 +9,7 @@ fn plain(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn listings_have_integers() {
+async fn listing_parameters_must_be_integers() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"x").await;
     let begun = server.request("POST", "/vault/m?uploads").send().await;
@@ -40,7 +40,7 @@ async fn listings_have_integers() {
 }
 
 #[tokio::test]
-async fn parts_have_integers() {
+async fn part_parameters_must_be_integers() {
     let server = TestServer::start().await;
     let begun = server.request("POST", "/vault/m?uploads").send().await;
     let id = begun.element("UploadId").unwrap();
@@ -72,7 +72,7 @@ async fn parts_have_integers() {
 }
 
 #[tokio::test]
-async fn lengths_are_integers() {
+async fn lengths_must_be_integers() {
     let server = TestServer::start().await;
     for text in NO_INTEGERS.into_iter().map(plain) {
         let request =

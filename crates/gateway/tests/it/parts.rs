@@ -41,7 +41,7 @@ fn three_parts() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn each_part_is_read_by_its_number() {
+async fn parts_are_read_by_number() {
     let server = TestServer::start().await;
     let parts = three_parts();
     let checksums = put(&server, "/vault/m", true, &parts).await;
@@ -80,7 +80,7 @@ async fn each_part_is_read_by_its_number() {
 }
 
 #[tokio::test]
-async fn parts_that_are_none_are_refused() {
+async fn invalid_part_numbers_are_rejected() {
     let server = TestServer::start().await;
     server.put("/vault/whole", b"0123456789").await;
     server.put("/vault/empty", b"").await;
@@ -116,7 +116,7 @@ async fn attributes(
 const ALL: &str = "ETag,Checksum, ObjectParts,StorageClass,ObjectSize";
 
 #[tokio::test]
-async fn attributes_tell_of_parts_by_the_page() {
+async fn attributes_list_parts_in_pages() {
     let server = TestServer::start().await;
     let parts = three_parts();
     let checksums = put(&server, "/vault/m", true, &parts).await;
@@ -139,11 +139,11 @@ async fn attributes_tell_of_parts_by_the_page() {
     assert_eq!(second.element("NextPartNumberMarker").as_deref(), Some("2"));
     assert_eq!(second.element("PartNumberMarker").as_deref(), Some("1"));
     assert_eq!(second.element("IsTruncated").as_deref(), Some("true"));
-    assert_eq!(second.element("PartsCount").as_deref(), Some("3"), "of all of them");
+    assert_eq!(second.element("PartsCount").as_deref(), Some("3"), "the count covers all pages");
 }
 
 #[tokio::test]
-async fn parts_without_a_checksum_of_the_client_are_only_counted() {
+async fn parts_without_client_checksum_are_only_counted() {
     let server = TestServer::start().await;
     put(&server, "/vault/m", false, &three_parts()).await;
     let response = attributes(&server, "/vault/m", &[("x-amz-object-attributes", ALL)]).await;
@@ -155,7 +155,7 @@ async fn parts_without_a_checksum_of_the_client_are_only_counted() {
 }
 
 #[tokio::test]
-async fn unknown_attributes_are_refused_and_tags_are_bare() {
+async fn unknown_attributes_are_rejected_and_etag_is_bare() {
     let server = TestServer::start().await;
     server.put("/vault/k", b"hello").await;
     for name in ["", "Frob", "ETag,Frob", "ETag,,StorageClass", "etag"] {

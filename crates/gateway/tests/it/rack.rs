@@ -45,7 +45,7 @@ async fn report(server: &TestServer, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_call_of_a_rack_answers_as_it_is_described() {
+async fn rack_calls_match_openapi() {
     let (server, _rack, _folder) = start().await;
     let shown = call(&server, "GET", "/-/admin/rack").await;
     let shown = json(&shown.text());
@@ -54,8 +54,8 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
     assert_eq!((sum("blobs"), sum("bytes")), (3, 30_000));
     assert!(groups.iter().all(|group| group["room"]["free"].as_u64() > Some(0)));
     assert_eq!(shown["simulated"], true);
-    let wakes = json(&call(&server, "GET", "/-/admin/rack-ledger").await.text());
-    assert!(wakes.as_array().is_some_and(|wakes| !wakes.is_empty()), "{wakes}");
+    let spin_ups = json(&call(&server, "GET", "/-/admin/rack-ledger").await.text());
+    assert!(spin_ups.as_array().is_some_and(|all| !all.is_empty()), "{spin_ups}");
     assert_eq!(report(&server, "/-/admin/rack-verify").await["blobs"], 3);
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
     let place = &group["disks"][0]["place"];
@@ -84,7 +84,7 @@ async fn every_call_of_a_rack_answers_as_it_is_described() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
+async fn failed_rack_disk_degrades_readiness() {
     let (server, _rack, _folder) = start().await;
     let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
@@ -92,12 +92,12 @@ async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let groups = shown["groups"].as_array().unwrap();
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
-    // Its stacks are rebuilt on other disks, and the disk stays out until it is replaced.
+    // The stacks are rebuilt on other disks, and the disk stays unused until it is replaced.
     report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
-    let told = "degraded\nrack: disks are in trouble or away\n";
-    assert_eq!(ready.text(), told, "neither disk nor path is named");
+    let expected = "degraded\nrack: disks have failed or are missing\n";
+    assert_eq!(ready.text(), expected, "neither disk nor path is named");
     let metrics = page("/metrics").await.text();
     for line in ["fulgurite_rack_healthy 0", "fulgurite_rack_blobs_unmended 0"] {
         assert!(metrics.contains(&format!("\n{line}\n")), "no {line} in {metrics}");
@@ -106,15 +106,15 @@ async fn what_is_wrong_with_a_rack_is_told_though_requests_are_served() {
 
 /// More stacks of a blob are damaged than it has redundancy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn blobs_beyond_their_redundancy_are_told_of() {
+async fn unrecoverable_blobs_degrade_readiness() {
     let (server, _rack, folder) = start().await;
     let damaged = damage_stacks(folder.path());
     assert!(damaged > 3, "{damaged} stacks");
     let found = report(&server, "/-/admin/rack-verify").await;
     assert_ne!(found["problems"], serde_json::json!([]), "{found}");
     let ready = server.request("GET", "/readyz").send_plain().await.text();
-    let told = "rack: blobs have lost stacks that could not be rebuilt\n";
-    assert!(ready.starts_with("degraded\n") && ready.contains(told), "{ready}");
+    let expected = "rack: blobs have lost stacks that could not be rebuilt\n";
+    assert!(ready.starts_with("degraded\n") && ready.contains(expected), "{ready}");
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let unsound = shown["groups"].as_array().unwrap().iter();
     let unsound: u64 = unsound.map(|group| group["unsound"].as_u64().unwrap()).sum();
@@ -137,7 +137,7 @@ fn damage_stacks(folder: &std::path::Path) -> usize {
 }
 
 #[tokio::test]
-async fn without_a_rack_none_of_its_calls_is_found_and_nothing_of_it_is_measured() {
+async fn rack_calls_return_404_without_a_rack() {
     let server = TestServer::start().await;
     for (method, path) in [
         ("GET", "/-/admin/rack"),
@@ -155,7 +155,7 @@ async fn without_a_rack_none_of_its_calls_is_found_and_nothing_of_it_is_measured
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rack_is_watched_until_the_server_stops() {
+async fn rack_events_stream_until_server_stops() {
     let (server, rack, _folder) = start().await;
     let subscription = Subscription::subscribe_to(&server, EVENTS).await;
     assert!(subscription.is_accepted());

@@ -5,7 +5,7 @@ use crate::harness::TestServer;
 /// Clients on the AWS common runtime (CRT) request the first bytes of every object, and recognize
 /// an empty one by this response.
 #[tokio::test]
-async fn a_range_beyond_the_end_tells_the_size() {
+async fn unsatisfiable_range_reports_object_size() {
     let server = TestServer::start().await;
     server.put("/vault/empty", b"").await;
     server.put("/vault/five", b"hello").await;
@@ -31,7 +31,7 @@ async fn a_range_beyond_the_end_tells_the_size() {
 }
 
 #[tokio::test]
-async fn what_is_no_single_range_is_ignored() {
+async fn malformed_and_multiple_ranges_are_ignored() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
     for range in [
@@ -56,7 +56,7 @@ async fn what_is_no_single_range_is_ignored() {
 
 /// A resumed download must not continue with another object.
 #[tokio::test]
-async fn a_range_of_another_object_is_the_whole_of_this_one() {
+async fn if_range_mismatch_returns_the_whole_object() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
     let head = server.request("HEAD", "/vault/a").send().await;
@@ -83,11 +83,11 @@ async fn a_range_of_another_object_is_the_whole_of_this_one() {
         assert_eq!(head.header("if-range", known).send().await.status, 200, "{known}");
     }
     let response = server.request("GET", "/vault/a").header("if-range", "\"0\"").send().await;
-    assert_eq!(response.status, 200, "without a range the header says nothing");
+    assert_eq!(response.status, 200, "without a range the header is ignored");
 }
 
 #[tokio::test]
-async fn conditions_come_before_ranges() {
+async fn conditions_are_checked_before_ranges() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
     let get = |name: &str, value: &str| {
@@ -99,7 +99,7 @@ async fn conditions_come_before_ranges() {
 }
 
 #[tokio::test]
-async fn conditions_take_lists_and_pass_over_what_is_no_date() {
+async fn conditions_accept_lists_and_ignore_bad_dates() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"hello").await;
     let head = server.request("HEAD", "/vault/a").send().await;
@@ -135,6 +135,10 @@ async fn conditions_take_lists_and_pass_over_what_is_no_date() {
     assert_eq!(copy("\"0\", \"1\"").send().await.status, 412);
     let dated = server.request("PUT", "/vault/c").header("x-amz-copy-source", "/vault/a");
     let dated = dated.header("x-amz-copy-source-if-unmodified-since", "garbage").send().await;
-    assert_eq!(dated.error(), (400, "InvalidArgument".to_owned()), "not copied regardless");
+    assert_eq!(
+        dated.error(),
+        (400, "InvalidArgument".to_owned()),
+        "the copy is not made without its condition"
+    );
     assert!(!server.has("/vault/c").await);
 }

@@ -7,7 +7,7 @@ fn assert_error(response: &TestResponse, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn names_have_rules() {
+async fn invalid_names_are_rejected() {
     let server = TestServer::start().await;
     for name in
         ["ab", "Upper", "under_score", "dot..dot", "192.168.0.1", "-lead", "trail-", "xn--a"]
@@ -32,7 +32,7 @@ async fn names_have_rules() {
 }
 
 #[tokio::test]
-async fn buckets_have_states() {
+async fn bucket_state_errors_have_s3_codes() {
     let server = TestServer::start().await;
     assert_error(&server.request("PUT", "/vault").send().await, 409, "BucketAlreadyOwnedByYou");
     assert_error(&server.request("DELETE", "/nowhere").send().await, 404, "NoSuchBucket");
@@ -42,12 +42,16 @@ async fn buckets_have_states() {
     server.put("/vault/a", b"x").await;
     assert_error(&server.request("DELETE", "/vault").send().await, 409, "BucketNotEmpty");
     assert_eq!(server.request("DELETE", "/vault/a").send().await.status, 204);
-    assert_eq!(server.request("DELETE", "/vault/a").send().await.status, 204, "gone is gone");
+    assert_eq!(
+        server.request("DELETE", "/vault/a").send().await.status,
+        204,
+        "deletes are idempotent"
+    );
     assert_eq!(server.request("DELETE", "/vault").send().await.status, 204);
 }
 
 #[tokio::test]
-async fn what_is_not_kept_is_not_taken() {
+async fn unsupported_features_are_rejected() {
     let server = TestServer::start().await;
     for (name, value, status, code) in [
         ("x-amz-storage-class", "GLACIER_IR", 400, "InvalidStorageClass"),
@@ -93,7 +97,7 @@ async fn what_is_not_kept_is_not_taken() {
 
 /// A client that creates a file from such a key would write outside of its folder.
 #[tokio::test]
-async fn keys_do_not_climb_above_their_start() {
+async fn keys_with_path_traversal_are_rejected() {
     let server = TestServer::start().await;
     for key in ["a/../b", "a/./b", "./x", "a/..", "..a/b"] {
         server.put(&format!("/vault/{key}"), b"x").await;
@@ -114,12 +118,12 @@ async fn keys_do_not_climb_above_their_start() {
 }
 
 #[tokio::test]
-async fn restores_have_conditions() {
+async fn invalid_restores_are_rejected() {
     let server = TestServer::start().await;
     server.put("/vault/warm", b"x").await;
     let cold = server.request("PUT", "/vault/cold").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(cold.body(b"x").send().await.status, 200);
-    let wish = |days: &str, tier: &str| {
+    let restore = |days: &str, tier: &str| {
         let days = if days.is_empty() { String::new() } else { format!("<Days>{days}</Days>") };
         format!(
             "<RestoreRequest>{days}<GlacierJobParameters><Tier>{tier}</Tier>\
@@ -127,23 +131,24 @@ async fn restores_have_conditions() {
         )
     };
     for (path, body, status, code) in [
-        ("/vault/warm", wish("1", "Bulk"), 403, "InvalidObjectState"),
-        ("/vault/none", wish("1", "Bulk"), 404, "NoSuchKey"),
-        ("/vault/cold", wish("0", "Bulk"), 400, "InvalidArgument"),
-        ("/vault/cold", wish("-1", "Bulk"), 400, "InvalidArgument"),
-        ("/vault/cold", wish("", "Bulk"), 400, "MalformedXML"),
-        ("/vault/cold", wish("1", "Fast"), 400, "MalformedXML"),
-        ("/vault/cold", wish("1", "Expedited"), 400, "InvalidArgument"),
+        ("/vault/warm", restore("1", "Bulk"), 403, "InvalidObjectState"),
+        ("/vault/none", restore("1", "Bulk"), 404, "NoSuchKey"),
+        ("/vault/cold", restore("0", "Bulk"), 400, "InvalidArgument"),
+        ("/vault/cold", restore("-1", "Bulk"), 400, "InvalidArgument"),
+        ("/vault/cold", restore("", "Bulk"), 400, "MalformedXML"),
+        ("/vault/cold", restore("1", "Fast"), 400, "MalformedXML"),
+        ("/vault/cold", restore("1", "Expedited"), 400, "InvalidArgument"),
         ("/vault/cold", String::new(), 400, "MalformedXML"),
     ] {
         let request = server.request("POST", &format!("{path}?restore")).body(body.as_bytes());
         assert_error(&request.send().await, status, code);
     }
-    let response = server.request("POST", "/vault/warm?restore").body(wish("1", "Bulk").as_bytes());
+    let response =
+        server.request("POST", "/vault/warm?restore").body(restore("1", "Bulk").as_bytes());
     assert_eq!(response.send().await.element("StorageClass").as_deref(), Some("STANDARD"));
     // S3's message, which clients look for; and no code that an SDK retries.
     let request =
-        server.request("POST", "/vault/cold?restore").body(wish("1", "Expedited").as_bytes());
+        server.request("POST", "/vault/cold?restore").body(restore("1", "Expedited").as_bytes());
     let message = request.send().await.element("Message").unwrap();
     let expected = "Retrieval option is not supported by this storage class";
     assert!(message.starts_with(expected), "{message}");

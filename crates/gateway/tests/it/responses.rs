@@ -3,7 +3,7 @@
 use crate::harness::TestServer;
 
 #[tokio::test]
-async fn every_answer_has_ids() {
+async fn every_response_has_request_ids() {
     let server = TestServer::start().await;
     let mut ids = Vec::new();
     for response in [
@@ -22,7 +22,7 @@ async fn every_answer_has_ids() {
 }
 
 #[tokio::test]
-async fn errors_are_whole_documents() {
+async fn error_documents_are_complete() {
     let server = TestServer::start().await;
     let response = server.request("GET", "/vault/a%3Cb").send().await;
     assert_eq!(response.error(), (404, "NoSuchKey".to_owned()));
@@ -36,7 +36,7 @@ async fn errors_are_whole_documents() {
 }
 
 #[tokio::test]
-async fn an_archived_object_is_restored() {
+async fn archived_object_is_restored() {
     let server = TestServer::start().await;
     let put = server.request("PUT", "/vault/cold").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(b"from glass").send().await.status, 200);
@@ -48,8 +48,8 @@ async fn an_archived_object_is_restored() {
     assert_eq!(head.header("x-amz-storage-class"), Some("DEEP_ARCHIVE"));
     assert_eq!(head.header("x-amz-restore"), None);
 
-    let wish = b"<RestoreRequest><Days>3</Days></RestoreRequest>";
-    let restore = || server.request("POST", "/vault/cold?restore").body(wish);
+    let document = b"<RestoreRequest><Days>3</Days></RestoreRequest>";
+    let restore = || server.request("POST", "/vault/cold?restore").body(document);
     assert_eq!(restore().send().await.status, 202);
     let shown = loop {
         let head = server.request("HEAD", "/vault/cold").send().await;
@@ -61,7 +61,7 @@ async fn an_archived_object_is_restored() {
     };
     let date = shown.strip_prefix("ongoing-request=\"false\", expiry-date=\"").unwrap();
     assert!(date.ends_with("00:00:00 GMT\""), "{shown}");
-    assert_eq!(restore().send().await.status, 200, "asked again, the copy stays longer");
+    assert_eq!(restore().send().await.status, 200, "a second request extends the copy");
     let response = server.request("GET", "/vault/cold").send().await;
     assert_eq!(response.body, b"from glass");
     assert_eq!(response.header("x-amz-restore"), Some(shown.as_str()));

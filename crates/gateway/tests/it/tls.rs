@@ -29,7 +29,7 @@ pub(crate) fn connector(certificate: &std::path::Path) -> TlsConnector {
 }
 
 #[tokio::test]
-async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
+async fn self_signed_certificate_is_generated_once() {
     let data = TempDir::new().unwrap();
     let directory = data.path().join("tls");
     let archive = crate::harness::open_archive(&data).await;
@@ -46,7 +46,11 @@ async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
     let server = fulgurite_gateway::bind(config, archive).await.unwrap();
     assert!(server.is_tls());
     let path = server.certificate().unwrap().to_owned();
-    assert_eq!(std::fs::read(&path).unwrap(), certificate, "kept over restarts");
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        certificate,
+        "the certificate is kept across restarts"
+    );
     let address = server.local_addr();
     let serving = tokio::spawn(server.serve(Box::pin(std::future::pending())));
     for name in ["localhost", "127.0.0.1", "archive.example"] {
@@ -61,7 +65,7 @@ async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
 }
 
 #[tokio::test]
-async fn files_that_are_no_keys_are_named() {
+async fn invalid_pem_files_are_reported() {
     let data = TempDir::new().unwrap();
     let archive = crate::harness::open_archive(&data).await;
     let cert = data.path().join("cert.pem");

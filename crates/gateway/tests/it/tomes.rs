@@ -41,7 +41,7 @@ fn parse(text: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_call_of_tomes_answers_as_it_is_described() {
+async fn tome_calls_match_openapi() {
     let (server, tomes, _folder) = start().await;
     let shown = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
     assert_eq!((&shown["objects"], &shown["bytes"]), (&json!(3), &json!(30_000)));
@@ -65,7 +65,7 @@ async fn every_call_of_tomes_answers_as_it_is_described() {
 }
 
 #[tokio::test]
-async fn calls_of_tomes_are_not_found_without_any() {
+async fn tome_calls_return_404_without_tomes() {
     let server = TestServer::start().await;
     for (method, path) in
         [("GET", "/-/admin/tomes"), ("GET", EVENTS), ("POST", "/-/admin/tomes-recover")]
@@ -84,7 +84,7 @@ fn kind(step: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tomes_are_watched_until_the_server_stops() {
+async fn tome_events_stream_until_server_stops() {
     let (server, tomes, _folder) = start().await;
     let subscription = Subscription::subscribe_to(&server, EVENTS).await;
     assert!(subscription.is_accepted());
@@ -126,7 +126,7 @@ fn value(metrics: &str, name: &str) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_measured_is_what_status_says() {
+async fn tome_metrics_match_status() {
     let (server, tomes, _folder) = start().await;
     // Waits for a steady state, in which only hourly changes are left.
     let (shown, metrics) = loop {
@@ -144,7 +144,7 @@ async fn what_is_measured_is_what_status_says() {
     };
     assert_metric("fulgurite_tomes_simulated", &json!(1));
     assert_metric("fulgurite_tomes_watts", &shown["watts"]);
-    let seconds = |at: &Value| json!(at.as_f64().unwrap() / 1000.0);
+    let seconds = |ms: &Value| json!(ms.as_f64().unwrap() / 1000.0);
     for tome in shown["tomes"].as_array().unwrap() {
         let name = |what: &str| format!("fulgurite_tomes_{what}{{tome=\"{}\"}}", tome["tome"]);
         assert_metric(&name("pieces"), &tome["pieces"]);
@@ -161,15 +161,15 @@ async fn what_is_measured_is_what_status_says() {
         assert_metric(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
         assert_metric(&name("put_off_seconds"), &json!(0));
         assert_metric(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
-        let mut woken = 0;
-        for by in tome["wakes_by"].as_array().unwrap() {
-            let (number, cause) = (&tome["tome"], by[0].as_str().unwrap());
+        let mut spin_ups = 0;
+        for entry in tome["wakes_by"].as_array().unwrap() {
+            let (number, cause) = (&tome["tome"], entry[0].as_str().unwrap());
             let name =
                 format!("fulgurite_tomes_wakes_total{{tome=\"{number}\",cause=\"{cause}\"}}");
-            assert_metric(&name, &by[1]);
-            woken += by[1].as_u64().unwrap();
+            assert_metric(&name, &entry[1]);
+            spin_ups += entry[1].as_u64().unwrap();
         }
-        assert_eq!(tome["wakes"], woken, "each has a cause");
+        assert_eq!(tome["wakes"], spin_ups, "every spin-up has a cause");
     }
     let stopped = tokio::task::spawn_blocking(move || tomes.stop());
     stopped.await.unwrap();

@@ -37,7 +37,7 @@ async fn complete(
 }
 
 #[tokio::test]
-async fn parts_come_in_any_order() {
+async fn parts_may_arrive_in_any_order() {
     let server = TestServer::start().await;
     let id = begin(&server, "/vault/m").await;
     let first = vec![1; PART];
@@ -52,14 +52,14 @@ async fn parts_come_in_any_order() {
     assert_eq!(response.status, 200, "{response:?}");
     assert!(response.element("ETag").unwrap().contains("-2"), "{response:?}");
     let again = complete(&server, "/vault/m", &id, &named).await;
-    assert_eq!(again.element("ETag"), response.element("ETag"), "asked twice, done once");
+    assert_eq!(again.element("ETag"), response.element("ETag"), "completing is idempotent");
     let response = server.request("GET", "/vault/m").header("range", "bytes=5242878-").send().await;
     assert_eq!((response.status, response.body.as_slice()), (206, b"\x01\x01the end".as_slice()));
-    assert_eq!(response.header("x-amz-mp-parts-count"), None, "no part was asked for");
+    assert_eq!(response.header("x-amz-mp-parts-count"), None, "no part was requested");
 }
 
 #[tokio::test]
-async fn mistakes_have_names() {
+async fn invalid_completions_have_s3_codes() {
     let server = TestServer::start().await;
     let id = begin(&server, "/vault/m").await;
     let one = part(&server, "/vault/m", &id, 1, b"small").await;
@@ -95,7 +95,7 @@ async fn mistakes_have_names() {
 }
 
 #[tokio::test]
-async fn uploads_are_listed_by_page_and_prefix() {
+async fn uploads_are_listed_in_pages_by_prefix() {
     let server = TestServer::start().await;
     for key in ["a/1", "a/2", "b", "c/1"] {
         begin(&server, &format!("/vault/{key}")).await;
@@ -115,7 +115,7 @@ async fn uploads_are_listed_by_page_and_prefix() {
 
 /// A short part instead of the requested range would be a hole in an object.
 #[tokio::test]
-async fn a_part_is_copied_whole_or_not_at_all() {
+async fn part_copy_rejects_ranges_beyond_the_source() {
     let server = TestServer::start().await;
     server.put("/vault/source", b"0123456789").await;
     let id = begin(&server, "/vault/m").await;
@@ -140,7 +140,7 @@ async fn a_part_is_copied_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn encryption_is_what_uploads_are_told() {
+async fn multipart_responses_name_the_encryption() {
     let server = TestServer::start().await;
     let name = "x-amz-server-side-encryption";
     let begun = server.request("POST", "/vault/m?uploads").header(name, "AES256").send().await;
@@ -165,7 +165,7 @@ async fn begin_with(server: &TestServer, headers: &[(&str, &str)]) -> String {
 
 /// The checksum of a completed upload has the type that was chosen when it was created.
 #[tokio::test]
-async fn a_completion_has_the_type_of_its_upload() {
+async fn completion_must_match_checksum_type() {
     let server = TestServer::start().await;
     let algorithm = ("x-amz-checksum-algorithm", "CRC32");
     let (full, composite) = ("FULL_OBJECT", "COMPOSITE");
@@ -195,14 +195,14 @@ async fn a_completion_has_the_type_of_its_upload() {
             assert!(!server.has("/vault/m").await, "{begun:?} {kind}");
         }
         assert_eq!(finish(right).await.status, 200, "{begun:?}");
-        assert_eq!(finish(right).await.status, 200, "{begun:?}: asked twice, done once");
+        assert_eq!(finish(right).await.status, 200, "{begun:?}: completing is idempotent");
         assert_eq!(server.request("DELETE", "/vault/m").send().await.status, 204);
     }
 }
 
 /// A composite checksum is worth only what the client knows of its parts.
 #[tokio::test]
-async fn a_composite_upload_wants_a_digest_of_every_part() {
+async fn composite_upload_requires_part_checksums() {
     let server = TestServer::start().await;
     for (algorithm, header, name, digest) in [
         ("CRC32", "x-amz-checksum-crc32", "ChecksumCRC32", CRC32),

@@ -15,7 +15,7 @@ fn all(response: &TestResponse, name: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_object_is_its_latest_version() {
+async fn object_is_its_only_version() {
     let server = TestServer::start().await;
     server.put("/vault/a", b"12345").await;
     let response = list(&server, "").await;
@@ -35,7 +35,7 @@ async fn an_object_is_its_latest_version() {
 }
 
 #[tokio::test]
-async fn pages_follow_each_other() {
+async fn version_pages_are_contiguous() {
     let server = TestServer::start().await;
     for key in ["a", "b/1", "b/2", "c%20d", "e", "f/1"] {
         server.put(&format!("/vault/{key}"), b"x").await;
@@ -76,7 +76,7 @@ async fn pages_follow_each_other() {
 }
 
 #[tokio::test]
-async fn markers_and_forms_are_checked() {
+async fn invalid_markers_are_rejected() {
     let server = TestServer::start().await;
     for query in [
         "version-id-marker=null",
@@ -126,7 +126,7 @@ async fn mc_removes_all_versions_below_a_prefix() {
 
 /// As `mc rm --versions --recursive` and Terraform's `force_destroy` do it.
 #[tokio::test]
-async fn versions_are_removed_by_name() {
+async fn versions_are_deleted_by_id() {
     let server = TestServer::start().await;
     for key in ["d/a", "d/b", "c"] {
         server.put(&format!("/vault/{key}"), b"x").await;

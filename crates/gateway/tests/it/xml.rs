@@ -126,7 +126,7 @@ fn unescape(text: &str, references: References) -> Result<String, String> {
 }
 
 #[test]
-fn the_reader_is_strict() {
+fn test_xml_parser_is_strict() {
     let document = |content: &str| {
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><a xmlns=\"b\"><c>{content}</c></a>")
     };

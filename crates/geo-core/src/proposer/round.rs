@@ -45,7 +45,7 @@ impl Round {
 
     /// Returns the last own ballot for a version.
     pub(super) fn highest(&self, version: Version) -> Ballot {
-        let own = self.own.filter(|(of, _)| *of == version);
+        let own = self.own.filter(|(own, _)| *own == version);
         own.map_or(Ballot::FAST, |(_, ballot)| ballot)
     }
 

@@ -13,7 +13,7 @@ fn value(write: u128) -> Value {
     Value { id: WriteId(write), time: UnixTime::from_millis(7), change: Change::Delete.into() }
 }
 
-fn questions() -> Vec<StepQuery> {
+fn queries() -> Vec<StepQuery> {
     let (version, ballot) = (Version(3), Ballot::FAST);
     let commands = [
         Command::Read,
@@ -24,18 +24,18 @@ fn questions() -> Vec<StepQuery> {
         Command::Restore { next: version, ballot },
     ];
     let epoch = Epoch(4);
-    let standing = SiteState { epoch, rebuilding: false };
+    let site_state = SiteState { epoch, rebuilding: false };
     let query = |command| StepQuery {
         request: Request { epoch, known: KnownVersions::default(), command },
-        standing,
+        standing: site_state,
         is_likely_new: true,
     };
     commands.into_iter().map(query).collect()
 }
 
 #[test]
-fn questions_come_back_as_they_were() {
-    for query in questions() {
+fn queries_round_trip() {
+    for query in queries() {
         let bytes = query.encode();
         assert_eq!(StepQuery::decode(&bytes), Ok(query));
         for end in 0..bytes.len() {
@@ -49,13 +49,13 @@ fn questions_come_back_as_they_were() {
 }
 
 #[test]
-fn questions_of_version_1_stay_as_they_are() {
-    let text: String = questions()[2].encode().iter().map(|byte| format!("{byte:02x}")).collect();
+fn query_encoding_v1_is_stable() {
+    let text: String = queries()[2].encode().iter().map(|byte| format!("{byte:02x}")).collect();
     expect!["01040000000201090701040001"].assert_eq(&text);
 }
 
 #[test]
-fn answers_come_back_as_they_were() {
+fn answers_round_trip() {
     let row = Row { nonce: 77, ..Row::default() };
     for verdict in
         [Verdict::Ok, Verdict::Rejected, Verdict::Decided, Verdict::Forgotten, Verdict::OldMap]
@@ -72,8 +72,8 @@ fn answers_come_back_as_they_were() {
 
 /// A caller that misses the answer retries and gets the same answer, whatever the query.
 #[test]
-fn a_step_that_is_told_twice_is_answered_alike_and_written_once() {
-    for StepQuery { request, standing, .. } in questions() {
+fn repeated_step_is_idempotent() {
+    for StepQuery { request, standing, .. } in queries() {
         let first = step_bytes(None, &request, standing, || 1).unwrap();
         let row = first.bytes.clone();
         let second = step_bytes(row.as_deref(), &request, standing, || 2).unwrap();
@@ -81,21 +81,21 @@ fn a_step_that_is_told_twice_is_answered_alike_and_written_once() {
         assert_eq!(second.stepped.verdict, first.stepped.verdict, "{request:?}");
     }
     assert_eq!(
-        step_bytes(Some(b"something else"), &questions()[0].request, questions()[0].standing, || 1)
+        step_bytes(Some(b"something else"), &queries()[0].request, queries()[0].standing, || 1)
             .unwrap_err(),
         Error::RowForeign
     );
 }
 
 #[test]
-fn any_bytes_are_a_question_or_an_error() {
+fn decoder_survives_arbitrary_bytes() {
     let mut random = fulgurite_units::Seed::new(7).stream();
-    let questions: Vec<Vec<u8>> = questions().iter().map(StepQuery::encode).collect();
+    let queries: Vec<Vec<u8>> = queries().iter().map(StepQuery::encode).collect();
     for round in 0..20_000_usize {
-        let mut bytes = questions[round % questions.len()].clone();
+        let mut bytes = queries[round % queries.len()].clone();
         for _ in 0..=random.next_u64() % 3 {
-            let at = usize::try_from(random.next_u64()).unwrap() % bytes.len();
-            bytes[at] = random.next_u64().to_le_bytes()[0];
+            let index = usize::try_from(random.next_u64()).unwrap() % bytes.len();
+            bytes[index] = random.next_u64().to_le_bytes()[0];
         }
         // Whatever decodes, encodes to something that decodes to the same.
         if let Ok(query) = StepQuery::decode(&bytes) {

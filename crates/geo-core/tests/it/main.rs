@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a test fails by panicking, in its helpers too, and says what it saw"
+    reason = "a test fails by panicking, in its helpers too, and prints its results"
 )]
 
 mod models;

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 /// Number of versions in a test.
 const VERSIONS: u64 = 6;
-const STANDING: SiteState = SiteState { epoch: Epoch(1), rebuilding: false };
+const SITE_STATE: SiteState = SiteState { epoch: Epoch(1), rebuilding: false };
 
 /// Returns the value decided for a version, the same for all.
 fn decided_value(version: u64) -> Value {
@@ -35,8 +35,8 @@ fn some_ballot() -> impl Strategy<Value = Ballot> {
     })
 }
 
-/// Generates the known versions of an object whose first versions are gone: each of those may be
-/// marked as gone, and none of the others is.
+/// Generates the known versions of an object whose first versions are gone. Only those may be
+/// marked as gone, and need not be.
 fn known_of(gone: u64) -> impl Strategy<Value = KnownVersions> {
     let versions = btree_map(1..=VERSIONS, (any::<bool>(), any::<bool>()), 0..6);
     versions.prop_map(move |versions| {
@@ -114,13 +114,14 @@ fn is_same(one: &KnownVersions, other: &KnownVersions) -> bool {
 
 /// Whether any two sets of size `fast` and one of size `promise`, of the first `sites`, have a site
 /// in common.
-fn meet(sites: usize, promise: usize, fast: usize) -> bool {
-    let of = |size: usize| (0_u32..1 << sites).filter(move |set| set.count_ones() as usize == size);
-    of(fast).all(|one| of(fast).all(|two| of(promise).all(|three| one & two & three != 0)))
+fn intersect(sites: usize, promise: usize, fast: usize) -> bool {
+    let sets =
+        |size: usize| (0_u32..1 << sites).filter(move |set| set.count_ones() as usize == size);
+    sets(fast).all(|one| sets(fast).all(|two| sets(promise).all(|three| one & two & three != 0)))
 }
 
 #[test]
-fn sizes_meet_as_they_must_and_others_are_refused() {
+fn quorum_sizes_intersect_and_others_are_rejected() {
     for sites in 3..=VOTING_SITES_MAX {
         for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
             let quorums = Quorums::new(sites, sizes).unwrap();
@@ -133,7 +134,7 @@ fn sizes_meet_as_they_must_and_others_are_refused() {
                 for fast in 0..=sites + 1 {
                     let within = promise <= sites && (1..=fast).contains(&classic) && fast <= sites;
                     let right = promise + classic > sites && promise + 2 * fast > 2 * sites;
-                    let quorums = Quorums::of(sites, promise, classic, fast);
+                    let quorums = Quorums::from_sizes(sites, promise, classic, fast);
                     assert_eq!(quorums.is_ok(), within && right, "{promise} {classic} {fast}");
                 }
             }
@@ -146,17 +147,17 @@ fn sizes_meet_as_they_must_and_others_are_refused() {
 
 /// Checks the second inequality by counting all sets of few sites.
 #[test]
-fn the_inequality_of_fast_rounds_says_that_sets_meet() {
+fn fast_inequality_means_quorums_intersect() {
     for sites in 3..=5 {
         for (promise, fast) in (1..=sites).flat_map(|one| (1..=sites).map(move |two| (one, two))) {
-            assert_eq!(meet(sites, promise, fast), promise + 2 * fast > 2 * sites);
+            assert_eq!(intersect(sites, promise, fast), promise + 2 * fast > 2 * sites);
         }
     }
 }
 
 /// At most one value can look as if the fast round had chosen it.
 #[test]
-fn two_values_are_never_choosable() {
+fn at_most_one_value_is_choosable() {
     for sites in 3..=VOTING_SITES_MAX {
         for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
             let quorums = Quorums::new(sites, sizes).unwrap();
@@ -169,14 +170,14 @@ fn two_values_are_never_choosable() {
 
 proptest! {
     #[test]
-    fn a_command_told_twice_is_told_once(
+    fn repeated_command_is_idempotent(
         row in some_row(), known in some_known(), command in some_command(),
         epoch in 0_u32..3, rebuilding in any::<bool>(),
     ) {
-        let standing = SiteState { rebuilding, ..STANDING };
+        let site_state = SiteState { rebuilding, ..SITE_STATE };
         let request = Request { epoch: Epoch(epoch), known, command };
-        let once = step(Some(&row), &request, standing);
-        let twice = step(Some(&once.row), &request, standing);
+        let once = step(Some(&row), &request, site_state);
+        let twice = step(Some(&once.row), &request, site_state);
         prop_assert_eq!(&twice.row, &once.row);
         prop_assert_eq!(twice.verdict, once.verdict);
         prop_assert!(!twice.changed);
@@ -186,11 +187,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_promised_never_sinks_and_what_is_decided_stays(
+    fn promises_never_decrease_and_decisions_stay(
         row in some_row(), known in some_known(), command in some_command(),
     ) {
         let request = Request { epoch: Epoch(1), known, command };
-        let after = step(Some(&row), &request, STANDING).row;
+        let after = step(Some(&row), &request, SITE_STATE).row;
         for version in (1..=VERSIONS).map(Version) {
             prop_assert!(!row.known.has(version) || after.known.has(version));
             prop_assert!(after.known.has(version) || after.seen(version) >= row.seen(version));
@@ -199,21 +200,21 @@ proptest! {
     }
 
     #[test]
-    fn what_is_told_in_any_order_is_known([one, two, three] in three_of_one()) {
-        let there = merged(&merged(&one, &two), &three);
+    fn merge_order_does_not_matter([one, two, three] in three_of_one()) {
+        let forth = merged(&merged(&one, &two), &three);
         let back = merged(&three, &merged(&two, &one));
         prop_assert!(is_same(&merged(&one, &two), &merged(&two, &one)), "not commutative");
-        prop_assert!(is_same(&there, &merged(&one, &merged(&two, &three))), "not associative");
-        prop_assert!(is_same(&there, &back), "{:?} {:?}", there, back);
-        let mut again = there.clone();
+        prop_assert!(is_same(&forth, &merged(&one, &merged(&two, &three))), "not associative");
+        prop_assert!(is_same(&forth, &back), "{:?} {:?}", forth, back);
+        let mut again = forth.clone();
         for known in [&one, &two, &three] {
-            prop_assert!(!again.merge(known), "told twice, {:?} is news to {:?}", known, there);
-            prop_assert_eq!(&again, &there);
+            prop_assert!(!again.merge(known), "merging {:?} twice changes {:?}", known, forth);
+            prop_assert_eq!(&again, &forth);
         }
     }
 
     #[test]
-    fn a_row_is_kept_as_it_is(row in some_row()) {
+    fn row_round_trips(row in some_row()) {
         let bytes = row.encode().unwrap();
         let back = Row::decode(&bytes).unwrap();
         prop_assert_eq!(back.encode().unwrap(), bytes);
@@ -221,28 +222,28 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_row_is_refused(row in some_row(), extra in any::<u8>()) {
+    fn damaged_row_is_rejected(row in some_row(), extra in any::<u8>()) {
         let bytes = row.encode().unwrap();
-        for at in 0..bytes.len() {
-            prop_assert!(Row::decode(&bytes[..at]).is_err(), "cut at {}", at);
+        for index in 0..bytes.len() {
+            prop_assert!(Row::decode(&bytes[..index]).is_err(), "cut at {}", index);
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
-                damaged[at] ^= 1 << bit;
-                prop_assert!(Row::decode(&damaged).is_err(), "bit {} of byte {}", bit, at);
+                damaged[index] ^= 1 << bit;
+                prop_assert!(Row::decode(&damaged).is_err(), "bit {} of byte {}", bit, index);
             }
         }
         prop_assert!(Row::decode(&[bytes, vec![extra]].concat()).is_err());
     }
 
-    /// Rows that can exist together at one moment: each site accepted what it was asked in a fast
+    /// Rows that can exist together at one moment: each site accepted what it was sent in a fast
     /// round, and perhaps in classic rounds that followed the protocol.
     #[test]
-    fn more_rows_never_turn_a_certain_answer(
-        sites in 3_usize..8, questions in vec((0_u8..6, 0_u8..8, 0_u8..3), 0..40),
+    fn more_rows_never_change_a_certain_answer(
+        sites in 3_usize..8, requests in vec((0_u8..6, 0_u8..8, 0_u8..3), 0..40),
         order in Just((0..8).collect::<Vec<usize>>()).prop_shuffle(),
     ) {
         let quorums = Quorums::new(sites, QuorumRule::Majority).unwrap();
-        let rows = history(quorums, &questions);
+        let rows = history(quorums, &requests);
         let order: Vec<usize> = order.into_iter().filter(|site| *site < sites).collect();
         let mut certain = None;
         for read in 1..=sites {
@@ -256,7 +257,7 @@ proptest! {
         }
         prop_assert!(read_all(quorums, &rows).is_none_or(|value| {
             certain == Some(Judgement::Chosen(value))
-        }), "what is chosen in sight of all rows is not told");
+        }), "a value chosen by these rows is not reported");
     }
 }
 
@@ -273,14 +274,14 @@ fn read_all(quorums: Quorums, rows: &[Row]) -> Option<Value> {
 }
 
 /// Returns the rows after some requests, each to one site. Ballots propose what the promises force.
-fn history(quorums: Quorums, questions: &[(u8, u8, u8)]) -> Vec<Row> {
+fn history(quorums: Quorums, requests: &[(u8, u8, u8)]) -> Vec<Row> {
     let version = Version(1);
     let value = |id: u8| Value::new(WriteId(u128::from(id) + 1), UnixTime::default(), Change::Noop);
     let ballot = |id: u8| Ballot { epoch: Epoch(1), round: u32::from(id) + 1, proposer: 1 };
     let mut rows = vec![Row::default(); quorums.sites()];
     let mut promises: BTreeMap<u8, BTreeMap<usize, Row>> = BTreeMap::new();
     let mut proposals: BTreeMap<u8, Value> = BTreeMap::new();
-    for (kind, site, id) in questions {
+    for (kind, site, id) in requests {
         let site = usize::from(*site) % rows.len();
         let command = match kind {
             0 | 1 => Command::PreAccept { version, value: value(*id) },
@@ -300,7 +301,7 @@ fn history(quorums: Quorums, questions: &[(u8, u8, u8)]) -> Vec<Row> {
         };
         let prepares = matches!(command, Command::Prepare { .. });
         let request = Request { epoch: Epoch(1), known: KnownVersions::default(), command };
-        let stepped = step(Some(&rows[site]), &request, STANDING);
+        let stepped = step(Some(&rows[site]), &request, SITE_STATE);
         rows[site] = stepped.row.clone();
         if prepares && stepped.verdict == Verdict::Ok {
             promises.entry(*id).or_default().entry(site).or_insert(stepped.row);

@@ -10,7 +10,7 @@ use fulgurite_geo_core::{
 };
 use fulgurite_units::{Controller, Duration, Instant, Outbox, Seed, UnixTime};
 
-const STANDING: SiteState = SiteState { epoch: Epoch(1), rebuilding: false };
+const VOTING: SiteState = SiteState { epoch: Epoch(1), rebuilding: false };
 const REBUILDING: SiteState = SiteState { epoch: Epoch(1), rebuilding: true };
 
 fn value(id: u128) -> Value {
@@ -34,25 +34,25 @@ fn ask(
     row: Option<&Row>,
     known: KnownVersions,
     command: Command,
-    standing: SiteState,
+    site_state: SiteState,
 ) -> (Row, Verdict) {
     let request = Request { epoch: Epoch(1), known, command };
-    let stepped = step(row, &request, standing);
+    let stepped = step(row, &request, site_state);
     (stepped.row, stepped.verdict)
 }
 
 /// Sites A and B chose a value for version 1, which C never learned; all know version 2. A is lost,
 /// and B and C promised for version 3.
 #[test]
-fn a_row_with_a_hole_does_not_vote_again() {
+fn row_with_a_hole_does_not_vote_again() {
     let restore = || Command::Restore { next: Version(3), ballot: ballot(1) };
     let (row, verdict) = ask(None, known(&[2]), restore(), REBUILDING);
     assert_eq!((verdict, row.silent), (Verdict::Rejected, true));
     // Otherwise A and C would choose another value for version 1.
     let prepare = || Command::Prepare { version: Version(1), ballot: ballot(2) };
     let behind = Row { known: known(&[2]), ..Row::default() };
-    let (behind, _) = ask(Some(&behind), KnownVersions::default(), prepare(), STANDING);
-    let (row, verdict) = ask(Some(&row), KnownVersions::default(), prepare(), STANDING);
+    let (behind, _) = ask(Some(&behind), KnownVersions::default(), prepare(), VOTING);
+    let (row, verdict) = ask(Some(&row), KnownVersions::default(), prepare(), VOTING);
     assert_eq!(verdict, Verdict::Forgotten);
     let quorums = Quorums::new(3, QuorumRule::Majority).unwrap();
     assert_eq!(choose(quorums, Version(1), &[&row, &behind]), Choice::Free);
@@ -65,14 +65,14 @@ fn a_row_with_a_hole_does_not_vote_again() {
 
 /// A site that collects promises first fills the holes that all rows at hand have.
 #[test]
-fn promises_are_asked_for_when_every_version_is_known() {
+fn holes_are_filled_before_promises_are_requested() {
     let accept = Command::Accept {
         version: Version(1),
         ballot: Ballot { epoch: Epoch(0), ..ballot(1) },
         value: value(1),
     };
-    let (with, _) = ask(None, KnownVersions::default(), accept, STANDING);
-    let (with, _) = ask(Some(&with), known(&[2]), Command::Learn, STANDING);
+    let (with, _) = ask(None, KnownVersions::default(), accept, VOTING);
+    let (with, _) = ask(Some(&with), known(&[2]), Command::Learn, VOTING);
     let without = Row { known: known(&[2]), ..Row::default() };
     let mut rows = BTreeMap::from([(SiteIndex(1), with), (SiteIndex(2), without)]);
     let terms = Terms {
@@ -90,12 +90,12 @@ fn promises_are_asked_for_when_every_version_is_known() {
     let mut out = Outbox::default();
     proposer.step(Instant::default(), Event::Begin, &mut out);
     loop {
-        let asked: Vec<Ask> = out.drain().collect();
-        if asked.is_empty() {
+        let requests: Vec<Ask> = out.drain().collect();
+        if requests.is_empty() {
             break;
         }
-        for Ask { site, call, request } in asked {
-            let stepped = step(rows.get(&site), &request, STANDING);
+        for Ask { site, call, request } in requests {
+            let stepped = step(rows.get(&site), &request, VOTING);
             rows.insert(site, stepped.row.clone());
             let answer = Some((stepped.verdict, stepped.row));
             proposer.step(Instant::default(), Event::Answered { site, call, answer }, &mut out);

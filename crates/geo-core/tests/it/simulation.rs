@@ -19,7 +19,7 @@ use run::run;
 
 /// Returns the seeds to run: `FULGURITE_TEST_GEO_SEEDS=100000` at night, `FULGURITE_TEST_GEO_FROM`
 /// to repeat one.
-#[expect(clippy::disallowed_methods, reason = "how long to search is the caller's wish")]
+#[expect(clippy::disallowed_methods, reason = "the caller sets how long to search")]
 fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
     let from = number("FULGURITE_TEST_GEO_FROM").unwrap_or(0);
@@ -27,7 +27,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn whatever_happens_answers_are_right_and_all_heals() {
+fn answers_are_correct_and_everything_heals() {
     let mut total = run::Totals::default();
     for seed in seeds() {
         let totals = run(&Plan::draw(seed)).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
@@ -43,14 +43,14 @@ fn whatever_happens_answers_are_right_and_all_heals() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
+fn same_seed_gives_same_run() {
     let twice = [7, 7].map(|seed| run(&Plan::draw(seed)).unwrap());
     assert_eq!(twice[0], twice[1]);
     assert_ne!(twice[0].hash, run(&Plan::draw(8)).unwrap().hash);
 }
 
 #[test]
-fn without_contention_a_write_and_a_read_are_one_round_each() {
+fn uncontended_write_and_read_take_one_round() {
     for sites in [3, 5, 7] {
         let totals = run(&Plan::quiet(sites)).unwrap();
         assert!(totals.acknowledged >= 10, "{totals:?}");
@@ -60,13 +60,13 @@ fn without_contention_a_write_and_a_read_are_one_round_each() {
 }
 
 #[test]
-fn planted_faults_are_noticed() {
+fn planted_faults_are_detected() {
     for fault in run::Fault::ALL {
-        // Some are noticed by one seed of a thousand.
-        let noticed = (0..5_000).any(|seed| {
+        // Only one seed in a thousand detects some of them.
+        let detected = (0..5_000).any(|seed| {
             let plan = Plan::draw(seed).with(fault);
             std::panic::catch_unwind(|| run(&plan)).map_or(true, |result| result.is_err())
         });
-        assert!(noticed, "{fault:?} was never noticed");
+        assert!(detected, "{fault:?} was never detected");
     }
 }

@@ -34,10 +34,10 @@ pub(crate) async fn get(program: &Program, key: &str, bytes: &Bytes) {
 pub(crate) async fn get_in_series(
     program: &Program,
     key: &str,
-    (alone, bytes): (&BareFragments, &Bytes),
+    (bare, bytes): (&BareFragments, &Bytes),
 ) {
     program.store.head(&Path::from(key)).await.unwrap();
-    alone.get(program, bytes).await;
+    bare.get(program, bytes).await;
 }
 
 /// Fragments of an object without a row.
@@ -85,7 +85,7 @@ impl BareFragments {
             let blobs = &program.blobs[self.site(index)];
             let (key, blob) = (self.key(program, index), Bytes::from(blob));
             async move {
-                let written = tried(|| blobs.create(&key, blob.clone())).await;
+                let written = with_retries(|| blobs.create(&key, blob.clone())).await;
                 // It was written, and the answer was lost.
                 if matches!(written, Err(BlobError::Exists)) { Ok(()) } else { written }
             }
@@ -106,21 +106,21 @@ impl BareFragments {
             let range = start..start + stored;
             let blobs = &program.blobs[self.site(index)];
             let key = self.key(program, index);
-            let stored = tried(|| blobs.get(&key, Some(range.clone()))).await.unwrap();
+            let stored = with_retries(|| blobs.get(&key, Some(range.clone()))).await.unwrap();
             let all = 0..header.payload_bytes;
             let payload = payload(&header.place(), header.payload_bytes, all, &stored).unwrap();
             (index, payload)
         });
         let read = join_all(reads).await;
-        let given: Vec<_> = read.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
-        let made = code.decode(u32::try_from(bytes.len()).unwrap(), &given).unwrap();
-        assert_eq!(made, *bytes);
+        let available: Vec<_> = read.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
+        let decoded = code.decode(u32::try_from(bytes.len()).unwrap(), &available).unwrap();
+        assert_eq!(decoded, *bytes);
     }
 }
 
 /// Retries a call that may not have been executed, as often as the store does: packet loss breaks
 /// connections.
-async fn tried<T, F>(call: impl Fn() -> F) -> Result<T, BlobError>
+async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, BlobError>
 where
     F: Future<Output = Result<T, BlobError>>,
 {

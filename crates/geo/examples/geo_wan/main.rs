@@ -20,7 +20,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+    reason = "a measurement tool: it prints, reads clocks, and panics on invalid arguments"
 )]
 
 mod calls;
@@ -54,39 +54,39 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(words: &[&str]) -> Self {
-        let trip = |at: usize| words[at].parse().unwrap();
+    fn parse(words: &[&str]) -> Self {
+        let trip = |index: usize| words[index].parse().unwrap();
         let (bytes, rounds) = (words[0].parse().unwrap(), words[1].parse().unwrap());
-        let share = |at: usize| {
-            let share = words.get(at).map(|share| Ratio::new(share.parse().unwrap()).unwrap());
+        let share = |index: usize| {
+            let share = words.get(index).map(|share| Ratio::new(share.parse().unwrap()).unwrap());
             share.unwrap_or_default()
         };
         let lines = Lines { jitter: share(5), loss: share(6) };
         Self { bytes, rounds, trips: [trip(2), trip(3), trip(4)], lines }
     }
 
-    fn ways(&self) -> DelayMatrix {
+    fn delays(&self) -> DelayMatrix {
         let [near, far, others] = self.trips;
-        let way = |ms: f64| Some(Duration::from_secs_f64(ms / 2e3));
+        let delay = |ms: f64| Some(Duration::from_secs_f64(ms / 2e3));
         let own = Some(Duration::ZERO);
         vec![
-            vec![own, way(near), way(far)],
-            vec![way(near), own, way(others)],
-            vec![way(far), way(others), own],
+            vec![own, delay(near), delay(far)],
+            vec![delay(near), own, delay(others)],
+            vec![delay(far), delay(others), own],
         ]
     }
 
     /// The same, with a site that is unreachable.
-    fn ways_without(&self, site: usize) -> DelayMatrix {
-        let mut ways = self.ways();
-        for (from, row) in ways.iter_mut().enumerate() {
-            for (to, way) in row.iter_mut().enumerate() {
+    fn delays_without(&self, site: usize) -> DelayMatrix {
+        let mut delays = self.delays();
+        for (from, row) in delays.iter_mut().enumerate() {
+            for (to, delay) in row.iter_mut().enumerate() {
                 if (from == site) != (to == site) {
-                    *way = None;
+                    *delay = None;
                 }
             }
         }
-        ways
+        delays
     }
 
     fn object(&self) -> Bytes {
@@ -130,18 +130,18 @@ async fn round(
     object: &Bytes,
     times: &mut Times,
 ) {
-    let alone = BareFragments::new(number);
+    let bare = BareFragments::new(number);
     let before = BareFragments::new(number.saturating_sub(1));
     let key = |kind: &str, number: u64| format!("{kind}/{}/{number}", fast.site);
     let last = key("put", number.saturating_sub(1));
     let turn = usize::try_from(number).unwrap() % kinds.len();
-    for at in 0..kinds.len() {
-        let kind = kinds[(at + turn) % kinds.len()];
+    for step in 0..kinds.len() {
+        let kind = kinds[(step + turn) % kinds.len()];
         if number == 0 && kind.starts_with("get") {
             continue;
         }
         let took = match kind {
-            "alone" => timed(alone.put(fast, object)).await.0,
+            "alone" => timed(bare.put(fast, object)).await.0,
             "put" => {
                 let (bytes, rounds) = moved(fast);
                 let took = timed(put(fast, &key(kind, number), object)).await.0;
@@ -171,11 +171,11 @@ async fn round(
 /// Measures puts and gets of some kinds, from each site.
 fn puts(world: &World, plan: &Plan, kinds: &'static [&'static str]) {
     for site in 0..SITES {
-        let of = |programs: &[Program]| programs[site].clone();
-        let programs = [of(&world.fast), of(&world.classic), of(&world.cached)];
+        let here = |programs: &[Program]| programs[site].clone();
+        let programs = [here(&world.fast), here(&world.classic), here(&world.cached)];
         let (plan, object) = (plan.clone(), plan.object());
         let before = world.switch.counts(site);
-        let times = world.at(site, async move {
+        let times = world.run_at(site, async move {
             let mut times = Times::new();
             for number in 0..WARM + plan.rounds {
                 if number == WARM {
@@ -205,14 +205,14 @@ fn down(world: &World, plan: &Plan) {
     let lost = if plan.trips[0] > plan.trips[1] { 1 } else { 2 };
     let warm = program.clone();
     let bytes = object.clone();
-    world.at(0, async move {
+    world.run_at(0, async move {
         for number in 0..WARM {
             put(&warm, &format!("warm/{number}"), &bytes).await;
             get(&warm, &format!("warm/{number}"), &bytes).await;
         }
     });
-    world.switch.set(plan.ways_without(lost));
-    let line = world.at(0, async move {
+    world.switch.set(plan.delays_without(lost));
+    let line = world.run_at(0, async move {
         let (known, ()) = timed(async {
             let mut number = 0;
             while program.store.snapshot().sites[lost].up {
@@ -240,7 +240,7 @@ fn down(world: &World, plan: &Plan) {
         line
     });
     println!("{line}");
-    world.switch.set(plan.ways());
+    world.switch.set(plan.delays());
 }
 
 /// Measures puts of one program, of which every two hundredth contends with another program's put
@@ -248,16 +248,16 @@ fn down(world: &World, plan: &Plan) {
 fn met(world: &World, plan: &Plan) {
     let (first, second) = (world.fast[0].clone(), world.fast[1].clone());
     let object = plan.object();
-    let (send, mut asked) = tokio::sync::mpsc::channel::<String>(16);
+    let (send, mut requests) = tokio::sync::mpsc::channel::<String>(16);
     let theirs = object.clone();
-    world.begin(1, async move {
-        while let Some(key) = asked.recv().await {
+    world.spawn_at(1, async move {
+        while let Some(key) = requests.recv().await {
             // It may come first or second, or be refused because another was faster.
             put(&second, &key, &theirs).await;
         }
     });
     let rounds = plan.rounds;
-    let line = world.at(0, async move {
+    let line = world.run_at(0, async move {
         let mut times = Times::new();
         for number in 0..WARM + rounds {
             if number == WARM {
@@ -289,9 +289,9 @@ fn main() {
         [what @ ("puts" | "rough" | "down" | "met"), binary, folder, ref plan @ ..]
             if plan.len() == if what == "rough" { 7 } else { 5 } =>
         {
-            let plan = Plan::of(plan);
-            let between = (plan.ways(), plan.lines);
-            let world = World::new(Path::new(binary), Path::new(folder), between).unwrap();
+            let plan = Plan::parse(plan);
+            let network = (plan.delays(), plan.lines);
+            let world = World::new(Path::new(binary), Path::new(folder), network).unwrap();
             match what {
                 "puts" => puts(&world, &plan, ALL),
                 "rough" => puts(&world, &plan, ROUGH),
@@ -299,6 +299,6 @@ fn main() {
                 _ => met(&world, &plan),
             }
         }
-        _ => panic!("no such measurement: {words:?}"),
+        _ => panic!("unknown measurement: {words:?}"),
     }
 }

@@ -68,7 +68,7 @@ struct InFlight {
 }
 
 struct Shared {
-    ways: Mutex<DelayMatrix>,
+    delays: Mutex<DelayMatrix>,
     lines: Lines,
     in_flight: Mutex<InFlight>,
     changed: Condvar,
@@ -88,10 +88,10 @@ pub(crate) struct Switch {
 
 impl Switch {
     /// Creates a network for each site.
-    pub(crate) fn new(ways: DelayMatrix, lines: Lines) -> Result<Self, String> {
-        let sites = ways.len();
+    pub(crate) fn new(delays: DelayMatrix, lines: Lines) -> Result<Self, String> {
+        let sites = delays.len();
         let shared = Arc::new(Shared {
-            ways: Mutex::new(ways),
+            delays: Mutex::new(delays),
             lines,
             in_flight: Mutex::default(),
             changed: Condvar::new(),
@@ -101,13 +101,13 @@ impl Switch {
             sent: (0..sites).map(|_| AtomicU64::new(0)).collect(),
         });
         let (names, threads) = (Vec::new(), Vec::new());
-        let mut made = Self { names, shared, threads };
+        let mut switch = Self { names, shared, threads };
         let mut devices = Vec::new();
         for site in 0..sites {
             let name = format!("fgw{}-{site}", std::process::id());
             ip(&["netns", "add", &name])?;
-            made.names.push(name.clone());
-            devices.push(inside(&name, || device().map_err(|error| error.to_string()))??);
+            switch.names.push(name.clone());
+            devices.push(in_namespace(&name, || device().map_err(|error| error.to_string()))??);
             for words in [
                 &["address", "add", &format!("{}/16", address(site)), "dev", "wan0"][..],
                 &["link", "set", "dev", "wan0", "mtu", &MTU.to_string(), "txqueuelen", "20000"],
@@ -120,13 +120,13 @@ impl Switch {
             }
         }
         for (site, device) in devices.iter().enumerate() {
-            let (device, shared) = (device.try_clone().map_err(text)?, Arc::clone(&made.shared));
+            let (device, shared) = (device.try_clone().map_err(text)?, Arc::clone(&switch.shared));
             // It ends with the process: a read from a device cannot be interrupted.
             std::thread::spawn(move || take(site, device, &shared));
         }
-        let shared = Arc::clone(&made.shared);
-        made.threads.push(std::thread::spawn(move || forward(&devices, &shared)));
-        Ok(made)
+        let shared = Arc::clone(&switch.shared);
+        switch.threads.push(std::thread::spawn(move || forward(&devices, &shared)));
+        Ok(switch)
     }
 
     /// Returns the namespace of a site.
@@ -135,15 +135,15 @@ impl Switch {
     }
 
     /// Sets the delays from now on.
-    pub(crate) fn set(&self, ways: DelayMatrix) {
-        *self.shared.ways.lock().unwrap() = ways;
+    pub(crate) fn set(&self, delays: DelayMatrix) {
+        *self.shared.delays.lock().unwrap() = delays;
     }
 
     /// Returns the packet counters.
     pub(crate) fn counts(&self, site: usize) -> Counts {
-        let (shared, of) = (&self.shared, |count: &AtomicU64| count.load(Ordering::Relaxed));
-        let (dropped, lost) = (of(&shared.dropped), of(&shared.lost));
-        Counts { sent: of(&shared.sent[site]), dropped, lost }
+        let (shared, load) = (&self.shared, |count: &AtomicU64| count.load(Ordering::Relaxed));
+        let (dropped, lost) = (load(&shared.dropped), load(&shared.lost));
+        Counts { sent: load(&shared.sent[site]), dropped, lost }
     }
 }
 
@@ -161,7 +161,10 @@ impl Drop for Switch {
 }
 
 /// Runs `work` in a namespace, on its own thread: whatever it starts is in the namespace as well.
-pub(crate) fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub(crate) fn in_namespace<T: Send>(
+    name: &str,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, String> {
     let enter = || -> std::io::Result<()> {
         let namespace = File::open(format!("/run/netns/{name}"))?;
         let network = Some(LinkNameSpaceType::Network);
@@ -173,7 +176,7 @@ pub(crate) fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Re
     };
     std::thread::scope(|scope| {
         let done = scope.spawn(|| enter().map(|()| work())).join();
-        done.map_err(|_| "a thread in a network has failed".to_owned())?.map_err(text)
+        done.map_err(|_| "a thread in a network namespace has failed".to_owned())?.map_err(text)
     })
 }
 
@@ -212,14 +215,14 @@ fn take(from: usize, mut device: File, shared: &Shared) {
             continue;
         };
         let to = usize::from(site).wrapping_sub(1);
-        let way = shared.ways.lock().unwrap()[from].get(to).copied().flatten();
-        let Some(way) = way else { continue };
+        let delay = shared.delays.lock().unwrap()[from].get(to).copied().flatten();
+        let Some(delay) = delay else { continue };
         shared.sent[from].fetch_add(length as u64, Ordering::Relaxed);
         if random.unit() < loss.get() {
             shared.lost.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        let due = Instant::now() + way.mul_f64(1.0 + random.unit() * jitter.get());
+        let due = Instant::now() + delay.mul_f64(1.0 + random.unit() * jitter.get());
         let mut in_flight = shared.in_flight.lock().unwrap();
         if in_flight.bytes + length > IN_FLIGHT_MAX {
             shared.dropped.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +230,7 @@ fn take(from: usize, mut device: File, shared: &Shared) {
         }
         in_flight.bytes += length;
         in_flight.count += 1;
-        // No packet overtakes another on its way.
+        // No packet overtakes another on its delay.
         let last = in_flight.last.get(&(from, to));
         let due = last.map_or(due, |last| due.max(*last));
         in_flight.last.insert((from, to), due);

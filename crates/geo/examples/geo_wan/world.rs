@@ -16,7 +16,7 @@ use fulgurite_units::{ByteCount, Clock, Seed, UnixTime};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use tokio::runtime::Runtime;
 
-use crate::switch::{DelayMatrix, Lines, Switch, address, inside};
+use crate::switch::{DelayMatrix, Lines, Switch, address, in_namespace};
 
 /// Number of sites.
 pub(crate) const SITES: usize = 3;
@@ -130,9 +130,9 @@ impl World {
     pub(crate) fn new(
         binary: &Path,
         folder: &Path,
-        (ways, lines): (DelayMatrix, Lines),
+        (delays, lines): (DelayMatrix, Lines),
     ) -> Result<Self, String> {
-        let switch = Switch::new(ways, lines)?;
+        let switch = Switch::new(delays, lines)?;
         let certificates = Certificates::new(&folder.join("certificates"));
         let mut nodes = Vec::new();
         let mut runtimes = Vec::new();
@@ -141,7 +141,7 @@ impl World {
                 let place = folder.join(format!("{kind}-{site}"));
                 nodes.push(node(binary, switch.name(site), (site, port), &place, &certificates));
             }
-            let runtime = inside(switch.name(site), || {
+            let runtime = in_namespace(switch.name(site), || {
                 let mut builder = tokio::runtime::Builder::new_multi_thread();
                 builder.worker_threads(2).enable_all().build().unwrap()
             })?;
@@ -152,7 +152,7 @@ impl World {
         for site in 0..SITES {
             for (port, kind) in KINDS {
                 let map = map(kind, port, &certificates);
-                let program = world.at(site, program(site, map, None));
+                let program = world.run_at(site, program(site, map, None));
                 let is_fast = kind == "fast";
                 if is_fast { &mut world.fast } else { &mut world.classic }.push(program);
             }
@@ -162,13 +162,13 @@ impl World {
             let cache = FragmentCache::open(&place, ByteCount::new(1 << 30), clock()).unwrap();
             let (port, kind) = KINDS[0];
             let map = map(kind, port, &certificates);
-            world.cached.push(world.at(site, program(site, map, Some(cache))));
+            world.cached.push(world.run_at(site, program(site, map, Some(cache))));
         }
         Ok(world)
     }
 
     /// Runs something at a site.
-    pub(crate) fn at<T: Send + 'static>(
+    pub(crate) fn run_at<T: Send + 'static>(
         &self,
         site: usize,
         work: impl Future<Output = T> + Send + 'static,
@@ -179,7 +179,7 @@ impl World {
     }
 
     /// Starts a task at a site, which ends with the runtime.
-    pub(crate) fn begin(&self, site: usize, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn_at(&self, site: usize, work: impl Future<Output = ()> + Send + 'static) {
         self.runtimes[site].spawn(work);
     }
 }
@@ -204,9 +204,9 @@ fn node(
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut node = Node(child);
     let mut line = String::new();
-    let said = node.0.stdout.take().unwrap();
-    std::io::BufReader::new(said).read_line(&mut line).unwrap();
-    assert!(line.contains("listening"), "a node did not begin: {line:?}");
+    let stdout = node.0.stdout.take().unwrap();
+    std::io::BufReader::new(stdout).read_line(&mut line).unwrap();
+    assert!(line.contains("listening"), "a node did not start: {line:?}");
     node
 }
 
@@ -238,7 +238,7 @@ fn clock() -> Clock {
 async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Program {
     let nodes = Arc::new(NetNodes::new(entropy()));
     let opener = Opener::new(entropy(), []).with_nodes(nodes);
-    let kept = Arc::new(SharedStores { opener, blobs: Mutex::default() });
+    let stores = Arc::new(SharedStores { opener, blobs: Mutex::default() });
     let is_first = site == 0 && cache.is_none();
     let options = GeoOptions {
         map,
@@ -246,7 +246,7 @@ async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Pro
         near: Some(site.to_string()),
         clock: clock(),
         entropy: entropy(),
-        opener: Arc::clone(&kept) as Arc<dyn OpenSites>,
+        opener: Arc::clone(&stores) as Arc<dyn OpenSites>,
         cache,
     };
     let store = match is_first {
@@ -254,14 +254,14 @@ async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Pro
         false => GeoStore::open(options).await,
     };
     let store = store.unwrap();
-    let blobs = kept.blobs.lock().unwrap().values().cloned().collect();
+    let blobs = stores.blobs.lock().unwrap().values().cloned().collect();
     Program { site, store, blobs }
 }
 
 /// Returns how long something takes, in milliseconds.
-pub(crate) async fn timed<T>(of: impl Future<Output = T>) -> (f64, T) {
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> (f64, T) {
     let began = Instant::now();
-    let done = of.await;
+    let done = work.await;
     (began.elapsed().as_secs_f64() * 1e3, done)
 }
 

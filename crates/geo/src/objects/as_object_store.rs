@@ -46,7 +46,8 @@ impl ObjectStore for GeoStore {
     ) -> Answer<PutResult> {
         let mode = mode::<GeoError>(&options.mode)?;
         let put = async {
-            let object = Inner::named(location.as_ref(), attribute_pairs(&options.attributes))?;
+            let object =
+                Inner::new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
             self.0.put(object, payload.into(), mode).await
         };
         put.await.map(answer).map_err(|error| to_object_store_error(location, error))
@@ -167,7 +168,7 @@ async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<
     let Some(put) = found.put().cloned() else {
         return Err(GeoError::NotFound { key: from.to_string() });
     };
-    let object = Inner::named(to.as_ref(), put.attributes)?;
+    let object = Inner::new_object(to.as_ref(), put.attributes)?;
     let body = body(inner, Arc::clone(&live), from.to_string(), found, 0..put.size);
     if put.size <= live.map.chunk.get() {
         let bytes: Vec<Bytes> = body.try_collect().await?;
@@ -228,7 +229,9 @@ fn coded(
     found: Found,
     range: &std::ops::Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
-    let Some(stripe) = Stripe::of(&key, &found.value) else { return stream::empty().boxed() };
+    let Some(stripe) = Stripe::from_value(&key, &found.value) else {
+        return stream::empty().boxed();
+    };
     let stripe = Arc::new(stripe);
     let (start, length) = value_range(&found.value, range);
     let end = start + length;

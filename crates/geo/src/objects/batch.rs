@@ -8,7 +8,7 @@
 //!
 //! A stripe is an object of its own that clients cannot name; it is repaired like any other. It
 //! begins with the keys of its objects, so that garbage collection can check whether any of them
-//! still has bytes in it. A single object keeps the whole stripe alive.
+//! still has bytes in it. A single live object keeps the whole stripe.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,9 +47,9 @@ impl Inner {
         let (answer, answered) = oneshot::channel();
         let key = object.key.clone();
         let small = SmallObject { object, bytes, mode, answer };
-        let ended = || GeoError::Unwritten { key: key.clone() };
-        batches.send(small).await.map_err(|_| ended())?;
-        answered.await.map_err(|_| ended())?
+        let unwritten = || GeoError::Unwritten { key: key.clone() };
+        batches.send(small).await.map_err(|_| unwritten())?;
+        answered.await.map_err(|_| unwritten())?
     }
 
     /// Writes a stripe, then the row of each of its objects, which names it.
@@ -92,13 +92,13 @@ impl Inner {
         let (size, digest) = (bytes.len() as u64, blake3::hash(bytes).into());
         let put = Put { size, digest, data, attributes: object.attributes };
         let value = self.value(self.draw(), Change::Put(put));
-        self.write(&live, Work::on(&object.key)?, value, mode).await
+        self.write(&live, Work::for_object(&object.key)?, value, mode).await
     }
 
     /// Writes the bytes of some objects as one stripe, an object itself.
     async fn write_stripe(&self, small_objects: &[SmallObject]) -> Result<StripeLocation> {
         let keys: BTreeSet<&str> = small_objects.iter().map(|small| &*small.object.key).collect();
-        let mut bytes = list(&keys);
+        let mut bytes = encode_keys(&keys);
         let at = bytes.len() as u64;
         for small in small_objects {
             bytes.extend_from_slice(&small.bytes);
@@ -114,13 +114,13 @@ impl Inner {
         let Some(write) = names::parse_stripe(key) else { return Ok(()) };
         let (found, _) = self.lookup(live, key, (ReadTarget::Metadata, None)).await?;
         let Some(found) = found else { return Ok(()) };
-        let Some(stripe) = Stripe::of(key, &found.value) else { return Ok(()) };
+        let Some(stripe) = Stripe::from_value(key, &found.value) else { return Ok(()) };
         // Puts that name it may still be in flight.
         let age = self.clock.now().since(found.value.time);
         if age <= live.map.lease.max(live.map.grace) {
             return Ok(());
         }
-        for object in keys_of_stripe(live, &stripe).await? {
+        for object in read_stripe_keys(live, &stripe).await? {
             if self.has_bytes_in(live, &object, write).await? {
                 return Ok(());
             }
@@ -136,12 +136,12 @@ impl Inner {
         stripe: WriteId,
     ) -> Result<bool> {
         let known = self.known(live, object).await?;
-        let of = |decided: &fulgurite_geo_core::Decided| {
+        let is_in_stripe = |decided: &fulgurite_geo_core::Decided| {
             let put = decided.value.put();
             let coded = put.and_then(|put| put.coded(decided.value.id));
             coded.is_some_and(|(write, ..)| write == stripe)
         };
-        Ok(known.decided.values().any(of))
+        Ok(known.decided.values().any(is_in_stripe))
     }
 }
 
@@ -175,7 +175,7 @@ fn spawn_batcher(inner: Weak<Inner>) -> mpsc::Sender<SmallObject> {
 }
 
 /// Encodes the list of a stripe's objects: their number, then the length and bytes of each key.
-fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
+fn encode_keys(keys: &BTreeSet<&str>) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let mut bytes = length(keys.len()).to_vec();
     for key in keys {
@@ -186,7 +186,7 @@ fn list(keys: &BTreeSet<&str>) -> Vec<u8> {
 }
 
 /// Returns the objects of a stripe. Their list may end in any chunk: reads as many as needed.
-async fn keys_of_stripe(live: &Arc<LiveMap>, stripe: &Stripe) -> Result<Vec<String>> {
+async fn read_stripe_keys(live: &Arc<LiveMap>, stripe: &Stripe) -> Result<Vec<String>> {
     let mut bytes = Vec::new();
     for chunk in stripe.coded.chunks(stripe.size) {
         if bytes.len() > STRIPE_LIST_BYTES_MAX {
@@ -194,7 +194,7 @@ async fn keys_of_stripe(live: &Arc<LiveMap>, stripe: &Stripe) -> Result<Vec<Stri
         }
         let unavailable = |_| GeoError::Unavailable { key: stripe.object.clone() };
         bytes.extend(fetch_chunk(live, (stripe, false), &chunk, None).await.map_err(unavailable)?);
-        if let Some(keys) = keys_of(&bytes) {
+        if let Some(keys) = decode_keys(&bytes) {
             return Ok(keys);
         }
     }
@@ -202,20 +202,20 @@ async fn keys_of_stripe(live: &Arc<LiveMap>, stripe: &Stripe) -> Result<Vec<Stri
 }
 
 /// Decodes the objects of a stripe from its first bytes; none if these are too few, or no list.
-fn keys_of(bytes: &[u8]) -> Option<Vec<String>> {
+fn decode_keys(bytes: &[u8]) -> Option<Vec<String>> {
     let (count, mut rest) = number(bytes)?;
     let mut keys = Vec::new();
     for _ in 0..count {
-        let (length, behind) = number(rest)?;
-        let (key, behind) = behind.split_at_checked(length)?;
+        let (length, tail) = number(rest)?;
+        let (key, tail) = tail.split_at_checked(length)?;
         keys.push(std::str::from_utf8(key).ok()?.to_owned());
-        rest = behind;
+        rest = tail;
     }
     Some(keys)
 }
 
 /// Returns the number at the start of some bytes, and the rest.
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let (first, behind) = bytes.split_first_chunk::<4>()?;
-    Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, behind))
+    let (first, tail) = bytes.split_first_chunk::<4>()?;
+    Some((usize::try_from(u32::from_le_bytes(*first)).ok()?, tail))
 }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Fragments never change and their names are never reused, so no entry can be stale. Each is
-//! verified on every use; a damaged one is dropped and fetched from its site. The sites are still
-//! asked which version is the last one. Only versions known to be durable are looked up here:
-//! others may be made obsolete by programs that do not know of this cache.
+//! verified on every use; a damaged one is dropped and fetched from its site. Which version
+//! is the last one is still read from the sites. Only versions known to be durable are read from
+//! the cache: others may be made obsolete by programs that do not know of it.
 //!
 //! Nothing depends on it: nothing is fsynced, and if the disk fails or is full, the cache is
 //! disabled for a while. Eviction is LRU. Bytes of removed objects stay until then, unless this
@@ -111,16 +111,16 @@ impl Index {
     /// Reserves room for so many bytes. Returns the least recently used entries that it evicts for
     /// that.
     fn reserve(&mut self, bytes: u64, bytes_max: u64) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut evicted = Vec::new();
         self.reserved += bytes;
         while self.bytes + self.reserved > bytes_max || self.entries.len() >= CACHE_ENTRIES_MAX {
             let Some(name) = self.lru.first_key_value().map(|(_, name)| name.clone()) else {
                 break;
             };
             self.remove(&name);
-            out.push(name);
+            evicted.push(name);
         }
-        out
+        evicted
     }
 }
 
@@ -130,7 +130,7 @@ fn file_name(blob: &Key) -> Option<String> {
     Some(format!("{write}.{chunk:08x}.{index:02x}"))
 }
 
-/// Whether a file is one of ours: others in the folder are left alone.
+/// Whether a file belongs to the cache. Others in the folder are not touched.
 fn is_cache_file(name: &str) -> bool {
     let mut parts = name.split('.').map(|part| {
         let hex = part.bytes().all(|b| b.is_ascii_hexdigit());
@@ -150,14 +150,15 @@ impl FragmentCache {
             let path = folder.display().to_string();
             move |source| GeoError::File { action, path, source }
         };
-        std::fs::create_dir_all(folder).map_err(failed("make the cache"))?;
+        std::fs::create_dir_all(folder).map_err(failed("create the cache"))?;
         let lock = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK));
         let lock = lock.map_err(failed("open the lock of the cache"))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let folder = folder.display();
-                let reason = format!("another program has the cache {folder}: give each its own");
+                let reason =
+                    format!("another program uses the cache {folder}: give each program its own");
                 return Err(GeoError::Invalid { reason });
             }
             Err(TryLockError::Error(error)) => return Err(failed("lock the cache")(error)),
@@ -257,7 +258,7 @@ impl Inner {
         if !was_disabled {
             let folder = self.folder.display();
             let seconds = CACHE_COOLDOWN.as_secs();
-            tracing::warn!(%folder, %error, seconds, "the cache fails and is left alone");
+            tracing::warn!(%folder, %error, seconds, "the cache failed and is disabled");
         }
     }
 
@@ -270,8 +271,8 @@ impl Inner {
 
     /// Reserves room, evicting the least recently used fragments.
     fn reserve(&self, bytes: u64) {
-        let out = self.index().reserve(bytes, self.bytes_max);
-        for name in out {
+        let evicted = self.index().reserve(bytes, self.bytes_max);
+        for name in evicted {
             self.remove(&name);
         }
     }
@@ -309,10 +310,10 @@ impl Inner {
     fn write(&self, name: String, stored: &[u8]) {
         let bytes = stored.len() as u64;
         self.reserve(bytes);
-        let (at, new) = (self.folder.join(&name), self.folder.join(format!("{name}{NEW}")));
+        let (path, new) = (self.folder.join(&name), self.folder.join(format!("{name}{NEW}")));
         let written = || {
             File::create(&new)?.write_all(stored)?;
-            std::fs::rename(&new, &at)
+            std::fs::rename(&new, &path)
         };
         let done = written();
         let mut index = self.index();

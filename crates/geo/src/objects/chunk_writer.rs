@@ -26,21 +26,21 @@ pub(crate) async fn write_fragments(
     failed: &BTreeSet<u8>,
 ) -> BTreeSet<u8> {
     let all = fragments_of(stripe);
-    let asked: Vec<Fragment> = all.filter(|one| !failed.contains(&one.index)).collect();
+    let targets: Vec<Fragment> = all.filter(|one| !failed.contains(&one.index)).collect();
     let is_down = |fragment: &&Fragment| live.site(fragment.site).is_none_or(Site::is_down);
-    let mut writes: FuturesUnordered<_> = asked
+    let mut writes: FuturesUnordered<_> = targets
         .iter()
         .map(|fragment| async {
             (fragment.index, fragments::write(live, *fragment, encoded).await)
         })
         .collect();
-    let mut lacking: BTreeSet<u8> = asked.iter().map(|fragment| fragment.index).collect();
+    let mut lacking: BTreeSet<u8> = targets.iter().map(|fragment| fragment.index).collect();
     let mut open = lacking.clone();
     let needed = usize::from(live.map.needed());
     loop {
-        let are_enough = asked.len() - lacking.len() >= needed;
-        let mut waited_for = asked.iter().filter(|fragment| open.contains(&fragment.index));
-        if are_enough && waited_for.all(|fragment| is_down(&fragment)) {
+        let is_enough = targets.len() - lacking.len() >= needed;
+        let mut awaited = targets.iter().filter(|fragment| open.contains(&fragment.index));
+        if is_enough && awaited.all(|fragment| is_down(&fragment)) {
             break;
         }
         let Some((index, result)) = writes.next().await else { break };
@@ -55,8 +55,8 @@ pub(crate) async fn write_fragments(
 }
 
 /// Erases the chunks of a write that was never proposed to a row and never will be, so that no
-/// version uses it. It runs in the background and nothing depends on it: fragments that are not
-/// erased, or arrive later, are swept, as are those of any further such writes at the same time.
+/// version uses it. It runs in the background, and nothing depends on it: an orphan sweep removes
+/// fragments that are not erased or arrive later. The same holds if too many are being erased.
 pub(crate) fn discard(live: &Arc<LiveMap>, ctx: &Context, stripe: Stripe) {
     let (Ok(room), Ok(runtime)) =
         (Arc::clone(&ctx.discards).try_acquire_owned(), Handle::try_current())

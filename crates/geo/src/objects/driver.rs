@@ -76,7 +76,7 @@ pub(crate) struct First {
 }
 
 impl Work {
-    pub(crate) fn on(object: &str) -> crate::objects::Result<Self> {
+    pub(crate) fn for_object(object: &str) -> crate::objects::Result<Self> {
         Ok(Self {
             object: object.to_owned(),
             row: names::row(object)?,
@@ -104,7 +104,7 @@ impl Work {
 
     /// Records the fragments of a write.
     pub(crate) fn record_stripe(&self, value: &Value) {
-        if let Some(stripe) = Stripe::of(&self.object, value) {
+        if let Some(stripe) = Stripe::from_value(&self.object, value) {
             let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
             values.insert(stripe.write, stripe);
         }
@@ -152,8 +152,8 @@ where
             }
         };
         let Some(event) = event else {
-            // Impossible: this function holds a sender itself.
-            unreachable!("there is a sender")
+            // Impossible: a sender exists.
+            unreachable!("this function holds a sender")
         };
         learn(work, &event);
         Open::observe(&mut open, &event);
@@ -271,7 +271,7 @@ async fn fetch_first(
     value: &Value,
 ) -> FetchResult {
     let too_few = FetchResult::TooFew { absent: u8::MAX, unknown: 0 };
-    let Some(stripe) = Stripe::of(&work.object, value) else { return too_few };
+    let Some(stripe) = Stripe::from_value(&work.object, value) else { return too_few };
     let size = value.put().map_or(0, |put| put.size);
     let wanted = work.wanted.as_ref().and_then(|range| range.as_range(size).ok());
     let (start, size) = value_range(value, &wanted.unwrap_or(0..1));
@@ -297,10 +297,10 @@ async fn fetch_first(
 /// the value.
 pub(crate) fn value_range(value: &Value, wanted: &Range<u64>) -> (u64, u64) {
     let Some(put) = value.put() else { return (0, 0) };
-    let at = match &put.data {
+    let offset = match &put.data {
         fulgurite_geo_core::Data::Shared { at, .. } => *at,
         fulgurite_geo_core::Data::Inline(_) | fulgurite_geo_core::Data::Coded(_) => 0,
     };
     let (start, end) = (wanted.start.min(put.size), wanted.end.min(put.size));
-    (at + start, end.saturating_sub(start))
+    (offset + start, end.saturating_sub(start))
 }

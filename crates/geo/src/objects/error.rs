@@ -13,22 +13,22 @@ use crate::stores::{AddressError, OpenError};
 pub enum GeoError {
     #[error("{reason}")]
     Invalid { reason: String },
-    #[error("there is nothing under {key:?}")]
+    #[error("object {key:?} does not exist")]
     NotFound { key: String },
-    #[error("there is something under {key:?} already")]
+    #[error("object {key:?} exists already")]
     Exists { key: String },
-    #[error("what is under {key:?} is not what was expected")]
+    #[error("object {key:?} is not the expected version")]
     Changed { key: String },
     #[error("too few sites answer for {key:?}; nothing was written")]
     Unavailable { key: String },
     #[error(
-        "too few sites answer for {key:?}: it may be, or become, version {version}; read it to \
-         know, and put it again if it is not"
+        "too few sites answer for {key:?}: the write may be, or become, version {version}; read \
+         the object to find out, and write it again if it is not"
     )]
     Indeterminate { key: String, version: Version },
     #[error(
-        "too few fragments of {key:?} could be written; it is not there, and what was written is \
-         removed later"
+        "too few fragments of {key:?} could be written: it is not stored, and the fragments that \
+         were written are removed later"
     )]
     Unwritten { key: String },
     #[error("version {version} of {key:?} was acknowledged, and too few of its fragments are left")]
@@ -38,15 +38,13 @@ pub enum GeoError {
          are gone; read it again"
     )]
     Replaced { key: String, version: Version },
-    #[error("what was read of {key:?} is not what was put, though each fragment is")]
+    #[error("the bytes of {key:?} do not match its digest, though every fragment is valid")]
     Corrupt { key: String },
-    #[error(
-        "the map of sites has changed, and this program could not take in the new one: {reason}"
-    )]
+    #[error("the site map has changed, and this program could not switch to the new one: {reason}")]
     OldMap { reason: String },
     #[error(
-        "the map of sites was not confirmed by enough sites for {seconds} s: another one may hold, \
-         and nothing is written or read by this one"
+        "the site map was not confirmed by enough sites for {seconds} s: a newer one may be \
+         current, so this program does not read or write"
     )]
     Unconfirmed { seconds: u64 },
     #[error(transparent)]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write   chunk -> k + m payloads -> one blob each, at its site, created and never changed
-//! fetch   from the k nearest sites; if one is slow or fails, another is asked too (hedged read)
+//! fetch   from the k nearest sites; if one is slow or fails, another is read too (hedged read)
 //! ```
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::objects::{GeoError, Result, names};
 use crate::stores::fragment::{ChunkCode, Header, PutId, decode, encode, payload, stored_range};
 use crate::stores::{BlobError, Certainty, Key};
 
-/// Marker in place of a fenced fragment, which must never be written; the object's key follows.
+/// Start of the marker in place of a fenced fragment; the object's key follows.
 pub(crate) const FENCE_MARK: &[u8] = b"fulgurite: this fragment must not be written\n";
 
 /// A set of fragments: the write they belong to, and how many bytes they encode.
@@ -39,7 +39,7 @@ pub(crate) struct Stripe {
 
 impl Stripe {
     /// Returns the fragments of a value, if it has any.
-    pub(crate) fn of(object: &str, value: &Value) -> Option<Self> {
+    pub(crate) fn from_value(object: &str, value: &Value) -> Option<Self> {
         let (write, size, coded) = value.put()?.coded(value.id)?;
         // A shared stripe is an object of its own.
         let object = if write == value.id { object.to_owned() } else { names::stripe(write) };
@@ -56,12 +56,12 @@ impl Stripe {
     fn header(&self, chunk: &Chunk, index: u8) -> Header {
         let chunk_bytes = u32::try_from(chunk.length).unwrap_or(u32::MAX);
         let whole = self.coded.parts.is_empty();
-        let (bytes, at) = if whole { (self.size, chunk.at) } else { (u64::MAX, 0) };
+        let (bytes, offset) = if whole { (self.size, chunk.at) } else { (u64::MAX, 0) };
         Header {
             put: PutId::new(self.write.0),
             object: self.object.clone().into_bytes(),
             object_bytes: ByteCount::new(bytes),
-            chunk_offset: ByteCount::new(at),
+            chunk_offset: ByteCount::new(offset),
             chunk: chunk.number,
             chunk_bytes,
             fragment: index,
@@ -84,17 +84,17 @@ pub(crate) struct EncodedFragments(BTreeMap<(u32, u8), Bytes>);
 
 impl EncodedFragments {
     /// Encodes chunks of a stripe; `bytes` start at the first of them.
-    pub(crate) fn of(stripe: &Stripe, chunks: &[Chunk], bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn encode(stripe: &Stripe, chunks: &[Chunk], bytes: &[u8]) -> Result<Self> {
         let code = stripe.code()?;
         let mut all = BTreeMap::new();
         let mut rest = bytes;
         for chunk in chunks {
             let length = usize::try_from(chunk.length).unwrap_or(usize::MAX);
-            let Some((own, behind)) = rest.split_at_checked(length) else {
-                let reason = format!("{} bytes, and chunks of more", bytes.len());
+            let Some((own, tail)) = rest.split_at_checked(length) else {
+                let reason = format!("{} bytes are fewer than the chunks need", bytes.len());
                 return Err(GeoError::Invalid { reason });
             };
-            rest = behind;
+            rest = tail;
             for (index, payload) in (0..).zip(code.encode(own)) {
                 let header = stripe.header(chunk, index);
                 let blob = encode(&header, &payload);
@@ -107,7 +107,10 @@ impl EncodedFragments {
 
     /// Returns the chunks of one fragment.
     fn fragment_blobs(&self, index: u8) -> impl Iterator<Item = (u32, &Bytes)> {
-        self.0.iter().filter(move |((_, of), _)| *of == index).map(|((n, _), blob)| (*n, blob))
+        self.0
+            .iter()
+            .filter(move |((_, other), _)| *other == index)
+            .map(|((n, _), blob)| (*n, blob))
     }
 }
 
@@ -117,23 +120,27 @@ async fn with_retries<T, F>(site: &Site, call: impl Fn() -> F) -> Result<T, Blob
 where
     F: Future<Output = Result<T, BlobError>>,
 {
-    let mut rest = BLOB_BACKOFF;
+    let mut backoff = BLOB_BACKOFF;
     let mut tries = 0;
     let began = Instant::now();
     loop {
-        let one = Instant::now();
+        let call_began = Instant::now();
         let left = BLOB_TIMEOUT.saturating_sub(began.elapsed());
         let done = tokio::time::timeout(left, call()).await;
         let out_of_time = || BlobError::Unknown(crate::stores::Cause::new("no answer in time"));
         let done = done.unwrap_or_else(|_| Err(out_of_time()));
         let refused = done.as_ref().is_err_and(|error| error.certainty() == Certainty::Refused);
-        site.record_blob(one, &done);
+        site.record_blob(call_began, &done);
         tries += 1;
-        if done.is_ok() || refused || tries == BLOB_TRIES || began.elapsed() + rest > BLOB_TIMEOUT {
+        if done.is_ok()
+            || refused
+            || tries == BLOB_TRIES
+            || began.elapsed() + backoff > BLOB_TIMEOUT
+        {
             return done;
         }
-        tokio::time::sleep(rest).await;
-        rest *= 2;
+        tokio::time::sleep(backoff).await;
+        backoff *= 2;
     }
 }
 
@@ -151,7 +158,7 @@ pub(crate) async fn write(
             // The blob there is not ours: the fragment was fenced.
             Err(BlobError::Exists) => return OpResult::Absent,
             Err(error) => {
-                tracing::warn!(site = %site.name, blob = %key, %error, "a fragment is not written");
+                tracing::warn!(site = %site.name, blob = %key, %error, "fragment not written");
                 return OpResult::Unknown;
             }
         }
@@ -251,7 +258,7 @@ pub(crate) async fn rebuild(live: &Arc<LiveMap>, stripe: &Stripe, fragment: Frag
         let Ok(bytes) = fetch_chunk(live, (stripe, false), &chunk, None).await else {
             return OpResult::Unknown;
         };
-        let Ok(encoded) = EncodedFragments::of(stripe, &[chunk], &bytes) else {
+        let Ok(encoded) = EncodedFragments::encode(stripe, &[chunk], &bytes) else {
             return OpResult::Unknown;
         };
         let Ok(key) = names::blob(fragment, chunk.number) else { return OpResult::Unknown };
@@ -296,7 +303,7 @@ pub(crate) async fn fetch_chunk(
 ) -> Result<Bytes, TooFew> {
     let code = stripe.code().map_err(|_| FetchResult::TooFew { absent: u8::MAX, unknown: 0 })?;
     let range = range.unwrap_or(0..chunk.length);
-    let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
+    let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let length = narrow(chunk.length);
     let pieces = code.pieces(length, &(narrow(range.start)..narrow(range.end)));
     let payload_bytes = code.payload_bytes(length);
@@ -320,8 +327,8 @@ pub(crate) async fn fetch_chunk(
     let available: Vec<_> = available.iter().map(|(index, bytes)| (*index, &**bytes)).collect();
     let whole = code.decode(length, &available);
     let whole = whole.map_err(|_| FetchResult::TooFew { absent: u8::MAX, unknown: 0 })?;
-    let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    Ok(Bytes::from(whole).slice(at(range.start)..at(range.end)))
+    let offset = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    Ok(Bytes::from(whole).slice(offset(range.start)..offset(range.end)))
 }
 
 /// Fetches the same part of the payloads of as many fragments as needed; with `own`, only that one
@@ -347,16 +354,16 @@ async fn fetch_payloads(
         a.partial_cmp(&b).unwrap_or(std::cmp::Ordering::Equal)
     });
     let mut waiting = order.into_iter();
-    let mut asked = FuturesUnordered::new();
+    let mut in_flight = FuturesUnordered::new();
     let (mut available, mut absent, mut unknown) = (Vec::new(), 0_u8, 0_u8);
     let mut wanted = if own.is_some() { 1 } else { code.data() };
     loop {
-        while asked.len() + available.len() < wanted {
+        while in_flight.len() + available.len() < wanted {
             let Some(index) = waiting.next() else { break };
-            asked.push(payload_part(live, (stripe, chunk, durable), index, part.clone()));
+            in_flight.push(payload_part(live, (stripe, chunk, durable), index, part.clone()));
         }
         let hedge = hedge_after(live, stripe);
-        let next = tokio::time::timeout(hedge, asked.next()).await;
+        let next = tokio::time::timeout(hedge, in_flight.next()).await;
         match next {
             Ok(Some((index, Ok(bytes)))) => {
                 available.push((index, bytes));
@@ -382,8 +389,8 @@ async fn fetch_payloads(
 /// Returns the time after which one more fragment is requested (hedged read).
 fn hedge_after(live: &LiveMap, stripe: &Stripe) -> Duration {
     let sites = stripe.coded.sites.iter().filter_map(|site| live.site(*site));
-    let usual = sites.filter(|site| !site.is_down()).map(Site::hedge_after);
-    usual.max().unwrap_or(crate::objects::limits::HEDGE_MIN)
+    let latencies = sites.filter(|site| !site.is_down()).map(Site::hedge_after);
+    latencies.max().unwrap_or(crate::objects::limits::HEDGE_MIN)
 }
 
 /// Whether a fragment of another site is in the local cache.
@@ -436,7 +443,7 @@ async fn payload_part(
         let stored = match got {
             Ok(stored) => stored,
             // At a site that is being rebuilt, a missing fragment may exist soon.
-            Err(BlobError::NotFound | BlobError::Corrupt(_)) if !site.standing.rebuilding => {
+            Err(BlobError::NotFound | BlobError::Corrupt(_)) if !site.state.rebuilding => {
                 return Err(FragmentError::Absent);
             }
             Err(_) => return Err(FragmentError::Unknown),
@@ -462,7 +469,7 @@ pub(crate) fn place(live: &LiveMap, write: WriteId) -> Vec<fulgurite_geo_core::S
     let holders = live.map.holders();
     let count = usize::from(live.map.data) + usize::from(live.map.parity);
     let first = usize::try_from(write.0 % holders.len() as u128).unwrap_or(0);
-    (0..count).map(|at| holders[(first + at) % holders.len()]).collect()
+    (0..count).map(|index| holders[(first + index) % holders.len()]).collect()
 }
 
 /// Buffer of bytes that arrive in pieces.

@@ -55,7 +55,7 @@ impl GeoStore {
         let live = self.0.live().await?;
         let (inner, live_ref) = (&self.0, &live);
         let one = |key: String| async move {
-            let healed = match Work::on(&key) {
+            let healed = match Work::for_object(&key) {
                 Ok(work) => inner.heal_as(live_ref, Work { deep, ..work }).await,
                 Err(error) => Err(error),
             };
@@ -86,16 +86,16 @@ struct Pass<'a> {
 impl Pass<'_> {
     fn take(&mut self, key: String, healed: Result<HealResult>) {
         match healed {
-            Ok(healed) if self.may_try_again() && self.should_retry(&healed) => {
+            Ok(healed) if self.may_retry() && self.should_retry(&healed) => {
                 self.report.count_repairs(&healed);
                 self.again.push(key);
             }
             // Sites that are busy with the first pass do not answer all of it in time.
-            Err(GeoError::Unavailable { .. }) if self.may_try_again() && self.quorum_answers() => {
+            Err(GeoError::Unavailable { .. }) if self.may_retry() && self.quorum_answers() => {
                 self.again.push(key);
             }
             Ok(healed) => {
-                self.report.healed(&key, &healed);
+                self.report.add_healed(&key, &healed);
                 if !healed.conclusive {
                     let error = GeoError::Unavailable { key: key.clone() };
                     self.report.add_problem(&key, &error);
@@ -105,7 +105,7 @@ impl Pass<'_> {
         }
     }
 
-    fn may_try_again(&self) -> bool {
+    fn may_retry(&self) -> bool {
         !self.is_last && self.again.len() < HEAL_RETRIES_MAX
     }
 
@@ -122,18 +122,18 @@ impl Pass<'_> {
         let answers = |site: &&fulgurite_geo_core::SiteIndex| {
             let site = self.live.site(**site);
             site.is_some_and(|site| {
-                site.table.is_some() && !site.is_down() && !site.standing.rebuilding
+                site.table.is_some() && !site.is_down() && !site.state.rebuilding
             })
         };
         let unread = &healed.unread;
-        let may = unread.is_empty() || unread.iter().any(|site| answers(&site));
-        may && healed.is_unsure()
+        let can_answer = unread.is_empty() || unread.iter().any(|site| answers(&site));
+        can_answer && healed.is_unsure()
     }
 }
 
 impl Inner {
     pub(crate) async fn heal_one(&self, live: &Arc<LiveMap>, object: &str) -> Result<HealResult> {
-        self.heal_as(live, Work::on(object)?).await
+        self.heal_as(live, Work::for_object(object)?).await
     }
 
     /// Repairs an object. Restores rows that do not vote because they were created while their site
@@ -143,7 +143,7 @@ impl Inner {
         let mut voting = false;
         for site in &healed.silent {
             // While a site is being rebuilt, some programs may not know yet that it lost its rows.
-            let is_rebuilt = live.site(*site).is_some_and(|site| !site.standing.rebuilding);
+            let is_rebuilt = live.site(*site).is_some_and(|site| !site.state.rebuilding);
             voting |= is_rebuilt && self.restore_one(live, &work.object, *site).await.is_ok();
         }
         if !voting {
@@ -153,7 +153,7 @@ impl Inner {
         Ok(HealResult {
             settled: healed.settled + again.settled,
             rebuilt: healed.rebuilt + again.rebuilt,
-            hidden: [healed.hidden, again.hidden].concat(),
+            obsoleted: [healed.obsoleted, again.obsoleted].concat(),
             ..again
         })
     }

@@ -52,7 +52,7 @@ pub const NOTIFICATIONS_MAX: usize = 2048;
 pub const LATE_FRAGMENTS_MAX: usize = 16;
 
 /// Writes abandoned before they were proposed whose fragments are erased concurrently; those of
-/// more are swept.
+/// more are left to an orphan sweep.
 pub const DISCARDS_AT_ONCE: usize = 16;
 
 /// Queue length for events of an operation.

@@ -108,14 +108,14 @@ impl Merge {
             self.done = true;
             return Err(GeoError::Unavailable { key: "a listing".into() });
         }
-        let least = self.scans.iter().filter_map(|scan| scan.head.as_ref());
-        let Some(key) = least.map(|(key, _)| key).min().cloned() else {
+        let heads = self.scans.iter().filter_map(|scan| scan.head.as_ref());
+        let Some(key) = heads.map(|(key, _)| key).min().cloned() else {
             self.done = true;
             return Ok(None);
         };
         let mut rows = Vec::new();
         for scan in &mut self.scans {
-            let same = scan.head.as_ref().is_some_and(|(of, _)| *of == key);
+            let same = scan.head.as_ref().is_some_and(|(head, _)| *head == key);
             match scan.head.take_if(|_| same) {
                 Some((_, row)) => rows.push(row),
                 None if scan.broken => {}
@@ -124,7 +124,7 @@ impl Merge {
             }
         }
         let Some(name) = names::object(&key) else {
-            return Err(GeoError::Invalid { reason: format!("a foreign row {key}") });
+            return Err(GeoError::Invalid { reason: format!("unexpected row {key}") });
         };
         Ok(Some(self.listed(name, &rows)))
     }
@@ -136,11 +136,11 @@ impl Merge {
         }
         let voting: Vec<&Row> = rows.iter().filter(|row| !row.silent).collect();
         let quorums = self.live.quorums();
-        let alone = self.needed == 1;
-        let mut certain = alone || voting.len() >= quorums.read();
+        let is_single_site = self.needed == 1;
+        let mut certain = is_single_site || voting.len() >= quorums.read();
         while certain {
             let version = known.last().next();
-            let judged = if alone {
+            let judged = if is_single_site {
                 let open = rows.iter().any(|row| row.accepted(version).is_some());
                 if open { Judgement::Open } else { Judgement::Nothing }
             } else {
@@ -157,7 +157,7 @@ impl Merge {
         }
         let latest = known.latest();
         certain &= latest.is_ok_and(|latest| latest.is_none_or(|(_, decided)| decided.durable));
-        let open = Open::of(rows);
+        let open = Open::from_rows(rows);
         Listed { key, known, certain, open }
     }
 }
@@ -166,7 +166,7 @@ impl Merge {
 /// Some may no longer exist.
 pub(crate) fn listed(
     live: &Arc<LiveMap>,
-    of: (Key, Option<Key>),
+    range: (Key, Option<Key>),
     (listing, except): (Listing, Option<SiteIndex>),
 ) -> impl Stream<Item = Result<Listed>> + Send + use<> {
     let mut sites = live.voters();
@@ -178,7 +178,7 @@ pub(crate) fn listed(
     // One more than needed, if there is one: rows that differ are then resolved without a read.
     let site_count = if listing == Listing::Nearest { 1 } else { sites.len() };
     sites.truncate(site_count);
-    let scans = sites.into_iter().map(|site| Scan::begin(live, site, of.clone())).collect();
+    let scans = sites.into_iter().map(|site| Scan::begin(live, site, range.clone())).collect();
     let merge = Merge { live: Arc::clone(live), scans, needed, done: false };
     stream::try_unfold(merge, |mut merge| async move {
         let next = merge.next().await?;
@@ -187,7 +187,7 @@ pub(crate) fn listed(
 }
 
 /// Lists the keys of all objects and stripes, from enough sites to miss none; `except` is not
-/// asked.
+/// read.
 pub(crate) fn keys(
     live: &Arc<LiveMap>,
     except: Option<SiteIndex>,

@@ -86,8 +86,9 @@ impl LiveMap {
         let near = match near {
             None => None,
             Some(name) => {
-                let none = || GeoError::Invalid { reason: format!("the map has no site {name:?}") };
-                Some(map.site(name).ok_or_else(none)?)
+                let missing =
+                    || GeoError::Invalid { reason: format!("the map has no site {name:?}") };
+                Some(map.site(name).ok_or_else(missing)?)
             }
         };
         let epoch = map.epoch();
@@ -107,13 +108,8 @@ impl LiveMap {
                 }
                 None => None,
             };
-            let standing = SiteState { epoch, rebuilding: entry.rebuilding };
-            Ok::<_, GeoError>(Arc::new(Site::new(
-                (index, entry.name.clone()),
-                table,
-                blobs,
-                standing,
-            )))
+            let state = SiteState { epoch, rebuilding: entry.rebuilding };
+            Ok::<_, GeoError>(Arc::new(Site::new((index, entry.name.clone()), table, blobs, state)))
         });
         let sites = futures::future::try_join_all(open).await?;
         Ok(Self { map, quorums, sites, near, cache: None })
@@ -144,7 +140,7 @@ impl LiveMap {
     /// Number of stores of the map that could not be opened.
     pub(crate) fn missing_stores(&self) -> usize {
         let sites = self.sites.iter().zip(&self.map.sites);
-        sites.map(|(site, entry)| lacking(site, entry)).sum()
+        sites.map(|(site, entry)| count_missing_stores(site, entry)).sum()
     }
 
     /// Reuses the fully opened sites of an earlier instance of the same map: their measured health
@@ -155,7 +151,7 @@ impl LiveMap {
         }
         let entries = &self.map.sites;
         for ((own, earlier), entry) in self.sites.iter_mut().zip(&before.sites).zip(entries) {
-            if lacking(earlier, entry) == 0 {
+            if count_missing_stores(earlier, entry) == 0 {
                 *own = Arc::clone(earlier);
             }
         }
@@ -166,15 +162,16 @@ impl LiveMap {
     pub(crate) fn reuse_stores(&mut self, before: &Self) {
         for (own, entry) in self.sites.iter_mut().zip(&self.map.sites) {
             let Some(index) = before.map.site(&entry.name) else { continue };
-            let (then, Some(earlier)) = (&before.map.sites[index.index()], before.site(index))
+            let (earlier_entry, Some(earlier)) =
+                (&before.map.sites[index.index()], before.site(index))
             else {
                 continue;
             };
             let Some(own) = Arc::get_mut(own) else { continue };
-            if own.table.is_none() && then.table == entry.table {
+            if own.table.is_none() && earlier_entry.table == entry.table {
                 own.table.clone_from(&earlier.table);
             }
-            if own.blobs.is_none() && then.blobs == entry.blobs {
+            if own.blobs.is_none() && earlier_entry.blobs == entry.blobs {
                 own.blobs.clone_from(&earlier.blobs);
             }
         }
@@ -211,9 +208,7 @@ impl LiveMap {
         let voters = self.voters();
         let is_down = |index: &&SiteIndex| {
             let site = self.site(**index);
-            site.is_none_or(|site| {
-                site.is_down() || site.table.is_none() || site.standing.rebuilding
-            })
+            site.is_none_or(|site| site.is_down() || site.table.is_none() || site.state.rebuilding)
         };
         let down = voters.iter().filter(is_down).copied().collect();
         let silent = self.sites.iter().filter(|site| site.is_down()).map(|site| site.index);
@@ -238,7 +233,7 @@ impl LiveMap {
 }
 
 /// Number of stores of a site that could not be opened.
-fn lacking(site: &Site, entry: &SiteEntry) -> usize {
+fn count_missing_stores(site: &Site, entry: &SiteEntry) -> usize {
     let table = site.table.is_some() != entry.table.is_some();
     let blobs = site.blobs.is_some() != entry.blobs.is_some();
     usize::from(table) + usize::from(blobs)
@@ -260,7 +255,7 @@ fn opened<T>(site: &SiteEntry, store: Result<T, OpenError>, all: bool) -> Result
         Err(source) if all => Err(GeoError::Open { site: site.name.clone(), source }),
         Err(error) => {
             let error = fulgurite_units::error_chain(&error);
-            tracing::warn!(site = %site.name, %error, "a site's store cannot be opened now");
+            tracing::warn!(site = %site.name, %error, "a store of a site could not be opened");
             Ok(None)
         }
     }

@@ -79,7 +79,7 @@ impl MaintenanceReport {
     pub(crate) fn count_repairs(&mut self, healed: &HealResult) {
         self.settled += u64::from(healed.settled);
         self.rebuilt += u64::from(healed.rebuilt);
-        self.hidden += healed.hidden.len() as u64;
+        self.hidden += healed.obsoleted.len() as u64;
     }
 
     /// Adds the results of another repair.
@@ -102,7 +102,7 @@ impl MaintenanceReport {
         }
     }
 
-    pub(crate) fn healed(&mut self, object: &str, healed: &HealResult) {
+    pub(crate) fn add_healed(&mut self, object: &str, healed: &HealResult) {
         self.objects += 1;
         self.count_repairs(healed);
         self.whole += u64::from(healed.whole);
@@ -120,7 +120,7 @@ impl Inner {
     async fn collect_one(&self, live: &Arc<LiveMap>, object: &str) -> Result<CollectResult> {
         let grace = live.map.grace.as_nanos() / 1_000_000;
         let after = self.clock.now().as_millis().saturating_sub(grace);
-        self.collect_before(live, Work::on(object)?, UnixTime::from_millis(after)).await
+        self.collect_before(live, Work::for_object(object)?, UnixTime::from_millis(after)).await
     }
 
     /// Makes room in the row of an object that was overwritten very often lately. It does not wait
@@ -128,7 +128,7 @@ impl Inner {
     /// ends early. Fragments at sites that are down are left to a sweep.
     pub(crate) async fn make_room(&self, live: &Arc<LiveMap>, object: &str) {
         let attempt = async {
-            let work = Work { skip_down: true, ..Work::on(object)? };
+            let work = Work { skip_down: true, ..Work::for_object(object)? };
             self.collect_before(live, work, self.clock.now()).await
         };
         if let Err(error) = attempt.await {
@@ -157,7 +157,7 @@ impl Inner {
         site: SiteIndex,
     ) -> Result<()> {
         let mut restore = Restore::new(live.terms(), site, self.random());
-        match run(&mut restore, &Work::on(object)?, live, &self.ctx).await {
+        match run(&mut restore, &Work::for_object(object)?, live, &self.ctx).await {
             RestoreResult::Done => Ok(()),
             RestoreResult::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
         }
@@ -218,8 +218,7 @@ impl GeoStore {
             let live = self.0.live().await?;
             let min_age = Duration::from_nanos(live.map.lease.as_nanos() * 2);
             if age < min_age {
-                let reason =
-                    format!("fragments are looked at when they are {min_age} old at least");
+                let reason = format!("an orphan sweep needs an age of at least {min_age}");
                 return Err(GeoError::Invalid { reason });
             }
             let before = self.0.clock.now().as_millis().saturating_sub(age.as_nanos() / 1_000_000);
@@ -228,7 +227,7 @@ impl GeoStore {
             for index in live.map.holders() {
                 let Some((site, blobs)) = live.blobs(index) else {
                     let name = live.map.sites[index.index()].name.clone();
-                    report.problems.push(format!("site {name} cannot be asked now"));
+                    report.problems.push(format!("site {name} is unavailable"));
                     continue;
                 };
                 let mut found = blobs.list(Some(&names::blobs()?), UnixTime::from_millis(before));
@@ -260,9 +259,9 @@ impl GeoStore {
     ) {
         report.objects += 1;
         let Some((write, _, index)) = names::parse_blob(&meta.key) else {
-            return report.problems.push(format!("{} is no fragment", meta.key));
+            return report.problems.push(format!("{} is not a fragment", meta.key));
         };
-        let object = match object_of(blobs, meta).await {
+        let object = match read_object_key(blobs, meta).await {
             Ok(object) => object,
             Err(why) => return report.problems.push(format!("{}: {why}", meta.key)),
         };
@@ -281,7 +280,7 @@ impl GeoStore {
         (object, blob): (&str, &Key),
         fragment: Fragment,
     ) -> Result<SweepResult> {
-        let mut work = Work::on(object)?;
+        let mut work = Work::for_object(object)?;
         work.blob = Some(blob.clone());
         let mut sweep = Sweep::new(live.terms(), fragment, self.0.random());
         Ok(run(&mut sweep, &work, live, &self.0.ctx).await)
@@ -305,7 +304,7 @@ impl GeoStore {
                     let Ok(object) = String::from_utf8(row.bytes.to_vec()) else { continue };
                     match self.0.heal_one(&live, &object).await {
                         Ok(healed) => {
-                            report.healed(&object, &healed);
+                            report.add_healed(&object, &healed);
                             // An object that is not whole yet keeps its hint.
                             if healed.whole && table.erase(&key).await.is_ok() {
                                 let one = |hints: u64| hints.checked_sub(1);
@@ -338,7 +337,7 @@ impl GeoStore {
         inner.heal_each(live_ref, waiting, one, &|_| {}).await
     }
 
-    /// Replaces a lost site by another place, and rebuilds there what it held. Another call with
+    /// Replaces a lost site by another place, and rebuilds its content there. Another call with
     /// the same place resumes. As long as fragments of the objects checked are missing there, the
     /// map marks the site as rebuilding, and the last problem says how many. Fragments missing at
     /// other sites do not hold it up.
@@ -353,8 +352,8 @@ impl GeoStore {
     ) -> BoxFuture<'a, Result<MaintenanceReport>> {
         Box::pin(async move {
             let live = self.0.live().await?;
-            let none = || GeoError::Invalid { reason: format!("the map has no site {name:?}") };
-            let index = live.map.site(name).ok_or_else(none)?;
+            let missing = || GeoError::Invalid { reason: format!("the map has no site {name:?}") };
+            let index = live.map.site(name).ok_or_else(missing)?;
             let mut map = live.map.clone();
             let target = SiteEntry { name: name.to_owned(), rebuilding: true, ..place };
             let current = &mut map.sites[index.index()];
@@ -362,15 +361,15 @@ impl GeoStore {
                 != (current.table.is_some(), current.blobs.is_some())
             {
                 let reason =
-                    "the new place has a table where the old one had one, and blobs likewise";
+                    "the new place must have a table if the old one has one, and likewise blobs";
                 return Err(GeoError::Invalid { reason: reason.to_owned() });
             }
-            let is_there = *current == SiteEntry { rebuilding: false, ..target.clone() };
-            if is_there && has_rows(&live, index).await {
+            let is_replaced = *current == SiteEntry { rebuilding: false, ..target.clone() };
+            if is_replaced && has_rows(&live, index).await {
                 // A previous call may have been killed during the last wait.
-                progress("waiting until every program knows that it is done", 0);
+                progress("waiting until every program knows that the site is rebuilt", 0);
                 wait_for_lease(&live.map).await;
-                return self.heal(&|count| progress("rebuilding what it held", count)).await;
+                return self.heal(&|count| progress("rebuilding rows and fragments", count)).await;
             }
             if *current != target {
                 *current = target.clone();
@@ -384,7 +383,7 @@ impl GeoStore {
             if missing > 0 {
                 report.problems.push(format!(
                     "site {name:?} is not rebuilt: {missing} of its fragments are missing; replace \
-                 it once more with the same place when other sites and its blobs answer"
+                 it again with the same place once the other sites and its blobs answer"
                 ));
             }
             if report.problems.is_empty() && report.lost.is_empty() {
@@ -395,7 +394,10 @@ impl GeoStore {
                 self.0.change_map(map).await?;
                 // Until then programs create rows there that do not vote, for new objects. Those
                 // objects would become unavailable if another site were lost.
-                progress("waiting until every program knows that it is done", report.objects);
+                progress(
+                    "waiting until every program knows that the site is rebuilt",
+                    report.objects,
+                );
                 wait_for_lease(&live.map).await;
                 report.add(self.restore_votes(index).await?);
             }
@@ -406,10 +408,10 @@ impl GeoStore {
     /// Creates the stores of a new place, before the map names it.
     async fn open_place(&self, map: &SiteMap, place: &SiteEntry) -> Result<()> {
         map.check()?;
-        let alone = SiteMap { sites: vec![place.clone()], ..map.clone() };
+        let single = SiteMap { sites: vec![place.clone()], ..map.clone() };
         let opener = &*self.0.opener;
         let open = |source| GeoError::Open { site: place.name.clone(), source };
-        let [entry] = &*alone.sites else { return Ok(()) };
+        let [entry] = &*single.sites else { return Ok(()) };
         for (reason, text) in [("table", &entry.table), ("blobs", &entry.blobs)] {
             let Some(text) = text else { continue };
             let place = format!("{reason} of site {:?}", entry.name);
@@ -420,8 +422,8 @@ impl GeoStore {
                 let first = table.scan(None, None).next().await;
                 if let Some(Ok((key, _))) = first {
                     let reason = format!(
-                        "the new table is not empty: it has a row {key}; if the site is there \
-                         already, heal all objects instead"
+                        "the new table is not empty: it has a row {key}; if it is already the \
+                         table of this site, heal all objects instead"
                     );
                     return Err(GeoError::Invalid { reason });
                 }
@@ -432,7 +434,7 @@ impl GeoStore {
         Ok(())
     }
 
-    /// Rebuilds what a site held. Returns the results, and how many of its fragments are still
+    /// Rebuilds the content of a site. Returns the results, and how many of its fragments are still
     /// missing.
     async fn rebuild_site(
         &self,
@@ -450,12 +452,13 @@ impl GeoStore {
             let healed = inner.heal_one(live_ref, &key).await;
             if let Ok(healed) = &healed {
                 // An object that is checked once more is not known to lack any.
-                let of_site = healed.missing.iter().filter(|fragment| fragment.site == site);
-                missing.fetch_add(of_site.count() as u64, Ordering::Relaxed);
+                let at_site = healed.missing.iter().filter(|fragment| fragment.site == site);
+                missing.fetch_add(at_site.count() as u64, Ordering::Relaxed);
             }
             (key, healed)
         };
-        let done = |report: &MaintenanceReport| progress("rebuilding what it held", report.objects);
+        let done =
+            |report: &MaintenanceReport| progress("rebuilding rows and fragments", report.objects);
         let mut report = inner.heal_each(live_ref, all, one, &done).await?;
         if votes {
             report.restored = report.objects;
@@ -490,9 +493,9 @@ impl GeoStore {
 
     /// Runs maintenance in the background for as long as the store is in use: processes hints every
     /// `hints`, and collects garbage every `collect`.
-    pub fn keep(&self, hints: Duration, collect: Duration) {
+    pub fn spawn_maintenance(&self, hints: Duration, collect: Duration) {
         let weak = Arc::downgrade(&self.0);
-        let rest = std::time::Duration::from_nanos(hints.as_nanos());
+        let interval = std::time::Duration::from_nanos(hints.as_nanos());
         let every = collect.as_nanos().div_ceil(hints.as_nanos().max(1)).max(1);
         tokio::spawn(async move {
             for tick in 0_u64.. {
@@ -502,7 +505,7 @@ impl GeoStore {
                     store.count_and_heal().await;
                 }
                 drop(store);
-                tokio::time::sleep(rest).await;
+                tokio::time::sleep(interval).await;
                 let Some(inner) = weak.upgrade() else { return };
                 let store = Self(inner);
                 let mut done = store.process_hints().await;
@@ -517,7 +520,7 @@ impl GeoStore {
                     Ok(report) => tracing::error!(lost = ?report.lost, "versions are lost"),
                     Err(error) => {
                         let error = error_chain(&error);
-                        tracing::warn!(%error, "nothing could be kept this time");
+                        tracing::warn!(%error, "maintenance failed and is retried later");
                     }
                 }
             }
@@ -536,7 +539,7 @@ impl GeoStore {
         };
         if let Err(error) = healed {
             let error = error_chain(&error);
-            tracing::warn!(%error, "a start is not counted at the sites");
+            tracing::warn!(%error, "a start could not be counted at the sites");
         }
     }
 }
@@ -553,7 +556,7 @@ async fn has_rows(live: &LiveMap, site: SiteIndex) -> bool {
 }
 
 /// Returns the object that a fragment names.
-async fn object_of(blobs: &dyn Blob, meta: &BlobMeta) -> Result<String, String> {
+async fn read_object_key(blobs: &dyn Blob, meta: &BlobMeta) -> Result<String, String> {
     let limit = Header::bytes_with(crate::objects::limits::KEY_BYTES_MAX) as u64;
     let bytes = blobs.get(&meta.key, Some(0..limit.min(meta.bytes.get()))).await;
     let bytes = bytes.map_err(|error| error.to_string())?;
@@ -561,5 +564,5 @@ async fn object_of(blobs: &dyn Blob, meta: &BlobMeta) -> Result<String, String> 
         Some(object) => object.to_vec(),
         None => Header::parse(&bytes).map_err(|error| error.to_string())?.object,
     };
-    String::from_utf8(object).map_err(|_| "its object has no name".to_owned())
+    String::from_utf8(object).map_err(|_| "its object key is not UTF-8".to_owned())
 }

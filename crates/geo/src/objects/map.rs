@@ -86,7 +86,7 @@ pub struct SiteMap {
     #[serde(default)]
     pub quorums: QuorumRule,
     /// Whether writes begin with a fast round.
-    #[serde(default = "yes")]
+    #[serde(default = "enabled")]
     pub fast: bool,
     /// Chunk size in bytes.
     #[serde(default = "chunk")]
@@ -137,18 +137,18 @@ pub struct SiteEntry {
     /// Address of its blobs; a site with blobs holds fragments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blobs: Option<String>,
-    /// Whether what it held was lost and is being rebuilt.
-    #[serde(default, skip_serializing_if = "is_no")]
+    /// Whether its content was lost and is being rebuilt.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub rebuilding: bool,
 }
 
-const fn yes() -> bool {
+const fn enabled() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-const fn is_no(it: &bool) -> bool {
-    !*it
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 const fn one() -> Versions {
@@ -196,7 +196,7 @@ impl SiteMap {
     /// Never: every map can be written as text.
     #[must_use]
     pub fn text(&self) -> String {
-        toml::to_string_pretty(self).expect("a map has a text")
+        toml::to_string_pretty(self).expect("every map can be written as TOML")
     }
 
     /// Returns its epoch.
@@ -246,8 +246,8 @@ impl SiteMap {
     /// down.
     #[must_use]
     pub fn needed(&self) -> u8 {
-        let usual = self.data + u8::from(self.parity > 1);
-        self.fragments_needed.unwrap_or(usual).clamp(self.data, self.data + self.parity)
+        let default = self.data + u8::from(self.parity > 1);
+        self.fragments_needed.unwrap_or(default).clamp(self.data, self.data + self.parity)
     }
 
     /// Checks that the map is consistent.
@@ -255,13 +255,13 @@ impl SiteMap {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self) -> Result<()> {
-        let refuse = |what: String| Err(GeoError::Map(Error::Map(what)));
+        let refuse = |problem: String| Err(GeoError::Map(Error::Map(problem)));
         let sizes = self.sizes()?;
         let mut names = BTreeSet::new();
         let mut places = BTreeSet::new();
         for site in &self.sites {
             if site.name.is_empty() || !names.insert(site.name.as_str()) {
-                return refuse(format!("the name {:?} of a site is empty or twice", site.name));
+                return refuse(format!("the site name {:?} is empty or used twice", site.name));
             }
             if site.table.is_none() && site.blobs.is_none() {
                 return refuse(format!("site {:?} has neither a table nor blobs", site.name));
@@ -274,7 +274,7 @@ impl SiteMap {
                 let bare = address.split(['?', '#']).next().unwrap_or_default();
                 if !places.insert((what, bare.trim_end_matches('/'))) {
                     return refuse(format!(
-                        "two sites have the {what} {bare}: one loss takes both"
+                        "two sites share the {what} {bare}: one failure would lose both"
                     ));
                 }
             }
@@ -282,34 +282,43 @@ impl SiteMap {
         let (holders, fragments) =
             (self.holders().len(), u16::from(self.data) + u16::from(self.parity));
         if self.data == 0 || self.parity == 0 {
-            return refuse("data and parity are 1 at least".into());
+            return refuse("data and parity must be at least 1".into());
         }
         if usize::from(fragments) > holders.min(geo_limits::DATA_SITES_MAX) {
             return refuse(format!(
-                "{fragments} fragments of an object need as many sites with blobs, one each; there \
-                 are {holders}, and {} are the most",
+                "{fragments} fragments of an object need as many sites with blobs; there are \
+                 {holders}, and at most {} are supported",
                 geo_limits::DATA_SITES_MAX
             ));
         }
         if self.fragments_needed.is_some_and(|needed| needed != self.needed()) {
-            return refuse("fragments_needed is data at least, and data + parity at most".into());
+            return refuse(
+                "fragments_needed must be at least data and at most data + parity".into(),
+            );
         }
         if !(CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&self.chunk.get()) {
-            return refuse("chunk is 64KiB to 64MiB".into());
+            return refuse("chunk must be 64KiB to 64MiB".into());
         }
         if self.inline.get() > geo_limits::INLINE_BYTES_MAX as u64 {
-            return refuse(format!("inline is {} bytes at most", geo_limits::INLINE_BYTES_MAX));
+            return refuse(format!(
+                "inline must be at most {} bytes",
+                geo_limits::INLINE_BYTES_MAX
+            ));
         }
         if self.versions.newest() == Some(0) {
-            return refuse("versions is 1 at least, or \"all\"".into());
+            return refuse("versions must be at least 1, or \"all\"".into());
         }
         let rebuilding =
             self.voters().iter().filter(|site| self.rebuilding().contains(site)).count();
         if rebuilding > sizes.sites() - sizes.classic() {
-            return refuse(format!("{rebuilding} sites that vote are being rebuilt at once"));
+            return refuse(format!(
+                "{rebuilding} voting sites are being rebuilt at once, which is too many"
+            ));
         }
         if self.round >= self.patience || self.patience >= self.lease {
-            return refuse("round is shorter than patience, and patience than lease".into());
+            return refuse(
+                "round must be shorter than patience, and patience shorter than lease".into(),
+            );
         }
         Ok(())
     }

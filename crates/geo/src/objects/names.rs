@@ -73,7 +73,10 @@ pub(crate) fn row(object: &str) -> Result<Key> {
         return key(format!("{STRIPES}/{stripe}"));
     }
     if object.len() > KEY_BYTES_MAX {
-        let reason = format!("a key of {} bytes; {KEY_BYTES_MAX} are the most", object.len());
+        let reason = format!(
+            "a key of {} bytes is too long; at most {KEY_BYTES_MAX} are allowed",
+            object.len()
+        );
         return Err(GeoError::Invalid { reason });
     }
     key(format!("{OBJECTS}/{}", escape(object)))
@@ -94,7 +97,8 @@ pub(crate) fn stripes() -> Result<Key> {
 
 /// Returns the object key of a row.
 pub(crate) fn object(row: &Key) -> Option<String> {
-    if let Some(stripe) = row.as_str().strip_prefix(STRIPES).and_then(|it| it.strip_prefix('/')) {
+    if let Some(stripe) = row.as_str().strip_prefix(STRIPES).and_then(|rest| rest.strip_prefix('/'))
+    {
         return Some(format!("{STRIPE}{stripe}"));
     }
     let text = row.as_str().strip_prefix(OBJECTS)?.strip_prefix('/')?;
@@ -146,7 +150,7 @@ pub(crate) fn starts_of_blobs() -> Result<Key> {
     key(COUNTS.into())
 }
 
-/// Returns the start count that a blob stands for.
+/// Parses a start count from the name of its blob.
 pub(crate) fn parse_start(blob: &Key) -> Option<u64> {
     let count = blob.as_str().strip_prefix(COUNTS)?.strip_prefix('/')?;
     u64::from_str_radix(count, 16).ok()

@@ -1,5 +1,5 @@
-//! Objects with a note of their writer. The note is only known once all bytes have arrived, because
-//! it contains a digest of them. Listings return the notes and can start at any name.
+//! Objects with a note from their writer. The note is only known once all bytes have arrived,
+//! because it contains a digest of them. Listings return the notes and can start at any name.
 //!
 //! Not here: `object_store`'s trait, whose puts take everything before the first byte, and whose
 //! listings have no attributes ([`crate::objects::as_object_store`]).
@@ -30,7 +30,7 @@ const NOTE: &str = "note";
 
 /// An object with its note.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotedObject {
+pub struct ObjectWithNote {
     /// Its key.
     pub key: String,
     /// Its version, which grows with every write.
@@ -43,8 +43,8 @@ pub struct NotedObject {
     pub note: Option<String>,
 }
 
-impl NotedObject {
-    fn of(key: String, found: &Found) -> Self {
+impl ObjectWithNote {
+    fn new(key: String, found: &Found) -> Self {
         let put = found.put();
         let note = put.and_then(|put| put.attributes.iter().find(|(name, _)| name == NOTE));
         Self {
@@ -72,9 +72,9 @@ impl GeoStore {
     ) -> BoxFuture<'a, Result<Version>> {
         Box::pin(async move {
             let attributes = async {
-                let given_up =
-                    || GeoError::Invalid { reason: format!("the put of {key:?} was given up") };
-                let note = note.await.ok_or_else(given_up)?;
+                let abandoned =
+                    || GeoError::Invalid { reason: format!("the put of {key:?} was abandoned") };
+                let note = note.await.ok_or_else(abandoned)?;
                 Ok(vec![(NOTE.to_owned(), note)])
             };
             let live = self.0.live().await?;
@@ -89,10 +89,10 @@ impl GeoStore {
                 }
             }
             if all.len() as u64 != size {
-                let reason = format!("{key:?} has other than the {size} bytes that were said");
+                let reason = format!("{key:?} does not have the stated {size} bytes");
                 return Err(GeoError::Invalid { reason });
             }
-            let object = Inner::named(key, attributes.await?)?;
+            let object = Inner::new_object(key, attributes.await?)?;
             self.0.put(object, all.freeze(), mode).await
         })
     }
@@ -104,11 +104,11 @@ impl GeoStore {
     pub fn find_with_note<'a>(
         &'a self,
         key: &'a str,
-    ) -> BoxFuture<'a, Result<Option<NotedObject>>> {
+    ) -> BoxFuture<'a, Result<Option<ObjectWithNote>>> {
         Box::pin(async move {
             let live = self.0.live().await?;
             let (found, _) = self.0.lookup(&live, key, (ReadTarget::Metadata, None)).await?;
-            Ok(found.map(|found| NotedObject::of(key.to_owned(), &found)))
+            Ok(found.map(|found| ObjectWithNote::new(key.to_owned(), &found)))
         })
     }
 
@@ -120,18 +120,18 @@ impl GeoStore {
         &'a self,
         key: &'a str,
         range: Range<u64>,
-    ) -> BoxFuture<'a, Result<Option<(NotedObject, ByteStream)>>> {
+    ) -> BoxFuture<'a, Result<Option<(ObjectWithNote, ByteStream)>>> {
         Box::pin(async move {
             let live = self.0.live().await?;
             let wanted = (ReadTarget::Latest, Some(GetRange::Bounded(range.clone())));
             let (found, _) = self.0.lookup(&live, key, wanted).await?;
             let Some(found) = found else { return Ok(None) };
-            let noted = NotedObject::of(key.to_owned(), &found);
-            let range = range.start.min(noted.size)..range.end.min(noted.size);
+            let object = ObjectWithNote::new(key.to_owned(), &found);
+            let range = range.start.min(object.size)..range.end.min(object.size);
             if range.is_empty() {
-                return Ok(Some((noted, futures::stream::empty().boxed())));
+                return Ok(Some((object, futures::stream::empty().boxed())));
             }
-            Ok(Some((noted, body(&self.0, live, key.to_owned(), found, range))))
+            Ok(Some((object, body(&self.0, live, key.to_owned(), found, range))))
         })
     }
 
@@ -139,7 +139,7 @@ impl GeoStore {
     ///
     /// # Errors
     /// If too few sites answer.
-    pub fn remove_noted<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<bool>> {
+    pub fn delete_if_exists<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             match self.0.delete(key).await {
                 Ok(()) => Ok(true),
@@ -149,13 +149,13 @@ impl GeoStore {
         })
     }
 
-    /// Lists objects below a folder with their notes, starting behind `after`. The order is that of
+    /// Lists objects below a folder with their notes, starting after `after`. The order is that of
     /// their row names, in which letters, digits and `-`, `.`, `_`, `/` stand for themselves.
     pub fn list_with_notes(
         &self,
         folder: &str,
         after: Option<&str>,
-    ) -> BoxStream<'static, Result<NotedObject>> {
+    ) -> BoxStream<'static, Result<ObjectWithNote>> {
         let inner = Arc::clone(&self.0);
         let (folder, after) = (folder.to_owned(), after.map(str::to_owned));
         let begin = async move {
@@ -171,7 +171,7 @@ impl GeoStore {
         };
         let all = futures::stream::once(begin).try_flatten();
         let all = all.try_filter_map(|found| async move {
-            Ok(found.map(|(key, found)| NotedObject::of(key, &found)))
+            Ok(found.map(|(key, found)| ObjectWithNote::new(key, &found)))
         });
         all.boxed()
     }

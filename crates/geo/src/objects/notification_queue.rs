@@ -5,14 +5,14 @@
 //!                    '-----> none: it is dropped, and counted
 //! ```
 //!
-//! Nobody waits for a notification, and no guarantee needs one: rows that accepted a version show
-//! it to every reader of a quorum, who settles what they leave open; and the next writer must know
-//! it first. Notifications only add that the bytes of a version are written (`durable`), and make
+//! Nobody waits for a notification, and no guarantee depends on one. Rows that accepted a version
+//! show it to every reader of a quorum, which settles what is open, and the next writer must know
+//! it first. Notifications only report that the bytes of a version are written (`durable`), and let
 //! reads take one round. So a site may miss its notifications. But if so many are dropped that a
-//! reader may meet no notified row, a hint is written for the object ([`is_tolerable`]). Processing
+//! reader may see no notified row, a hint is written for the object ([`is_tolerable`]). Processing
 //! the hint notifies all rows, and reports the object as whole only if none was dropped. If a
-//! garbage collection drops the notification that bytes are gone, a later one finds that again, as
-//! long as none of the rows it reads was notified; a row that never is keeps a dead version.
+//! garbage collection drops the notification that bytes are gone, a later one repeats it, as long
+//! as none of the rows it reads was notified. A row that is never notified retains a dead version.
 //!
 //! Each site has its own queue: one that does not answer takes no room from others.
 
@@ -48,7 +48,7 @@ impl NotificationQueue {
     }
 }
 
-/// Whether every reader still meets a notified row if so many notifications were dropped.
+/// Whether every reader still sees a notified row if so many notifications were dropped.
 pub(crate) const fn is_tolerable(dropped: usize, quorums: Quorums) -> bool {
     dropped < quorums.read()
 }

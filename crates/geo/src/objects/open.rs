@@ -4,8 +4,8 @@
 //! ```text
 //! init      version 1 of the map, where the sites have none
 //! open      the file's map --> the sites' map, when they have a later one --> the file
-//! confirm   every third of a lease: asks the sites. After a whole lease without an answer nothing
-//!           is written or read any more, since another map may be current
+//! confirm   every third of a lease: asks the sites. After a whole lease without an answer, reads
+//!           and writes stop, since another map may be current
 //! change    version e + 1, if the map is still version e; then waits for a lease
 //! ```
 
@@ -43,15 +43,17 @@ impl GeoStore {
             match inner.write_map(&live, &options.map, Condition::Absent).await? {
                 Some(Version(1)) => {}
                 Some(version) => {
-                    let reason = format!("the sites had maps before: this is number {version}");
+                    let reason = format!(
+                        "the sites already had a map: the new one became version {version}"
+                    );
                     return Err(GeoError::Invalid { reason });
                 }
                 None => {
                     let found = inner.read_map(&live).await?;
                     if found != options.map {
                         let reason = format!(
-                            "a site has rows of the namespace {:?}, whose map is another one; \
-                             open that, or name other places",
+                            "a site has rows of the namespace {:?} with another map; open that \
+                             namespace, or use other places",
                             found.name
                         );
                         return Err(GeoError::Invalid { reason });
@@ -102,7 +104,7 @@ fn spawn_map_confirmation(inner: &Arc<Inner>) {
             let Some(inner) = weak.upgrade() else { return };
             if let Err(error) = inner.confirm().await {
                 let error = error_chain(&error);
-                tracing::warn!(%error, "the map of sites could not be confirmed");
+                tracing::warn!(%error, "the site map could not be confirmed");
             }
         }
     });
@@ -126,8 +128,8 @@ impl Inner {
             if map.name != live.map.name {
                 let (own_name, found_name) = (&live.map.name, &map.name);
                 let reason = format!(
-                    "these sites are of the namespace {found_name:?}, and the map is of \
-                     {own_name:?}: two namespaces cannot be in one place"
+                    "these sites belong to the namespace {found_name:?}, but the map is of \
+                     {own_name:?}: two namespaces cannot share a place"
                 );
                 return Err(GeoError::Invalid { reason });
             }
@@ -140,13 +142,13 @@ impl Inner {
             tracing::info!(epoch = map.epoch, "the sites have another map");
             self.switch_map(map).await?;
         }
-        Err(GeoError::OldMap { reason: format!("there were {MAPS_MAX} maps one after the other") })
+        Err(GeoError::OldMap { reason: format!("it changed {MAPS_MAX} times in a row") })
     }
 
     /// Opens stores of the map that could not be opened before. Returns whether any could be now.
     async fn reopen(&self, live: &Arc<LiveMap>) -> bool {
-        let lacking = live.missing_stores();
-        if lacking == 0 {
+        let missing = live.missing_stores();
+        if missing == 0 {
             return false;
         }
         let near = self.near.as_deref();
@@ -154,7 +156,7 @@ impl Inner {
         match again {
             Ok(mut again) => {
                 again.reuse_sites(live);
-                let is_better = again.missing_stores() < lacking;
+                let is_better = again.missing_stores() < missing;
                 if is_better {
                     self.adopt(again);
                 }
@@ -162,7 +164,7 @@ impl Inner {
             }
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::warn!(%error, "sites could not be opened again");
+                tracing::warn!(%error, "sites could not be reopened");
                 false
             }
         }
@@ -180,10 +182,10 @@ impl Inner {
     async fn read_map(&self, live: &Arc<LiveMap>) -> Result<SiteMap> {
         let (found, _) = self.lookup(live, names::MAP, (ReadTarget::Latest, None)).await?;
         let found = found.ok_or_else(|| GeoError::Invalid {
-            reason: "the sites have no map: begin the namespace first (fulgurite geo init)".into(),
+            reason: "the sites have no map: create the namespace first (fulgurite geo init)".into(),
         })?;
         let Some(Put { data: Data::Inline(text), .. }) = found.put() else {
-            return Err(GeoError::Corrupt { key: "the map of sites".into() });
+            return Err(GeoError::Corrupt { key: "the site map".into() });
         };
         let text = String::from_utf8_lossy(text);
         let mut map = SiteMap::parse(&text)?;
@@ -206,7 +208,7 @@ impl Inner {
             attributes: Vec::new(),
         };
         let value = self.value(self.draw(), Change::Put(put));
-        self.decide(live, &Work::on(names::MAP)?, value, condition).await
+        self.decide(live, &Work::for_object(names::MAP)?, value, condition).await
     }
 
     /// Writes the successor of the current map to the sites, and switches to it.
@@ -214,11 +216,11 @@ impl Inner {
         let live = self.any_live();
         map.epoch = live.map.epoch + 1;
         map.check()?;
-        let is = Condition::Is(Version(u64::from(live.map.epoch)));
-        match self.write_map(&live, &map, is).await? {
+        let condition = Condition::Is(Version(u64::from(live.map.epoch)));
+        match self.write_map(&live, &map, condition).await? {
             Some(version) if version.0 == u64::from(map.epoch) => self.switch_map(map).await,
             _ => {
-                let reason = "somebody else changed it meanwhile; look at it again".to_owned();
+                let reason = "another program changed it meanwhile; check it and retry".to_owned();
                 Err(GeoError::OldMap { reason })
             }
         }
@@ -236,7 +238,8 @@ impl Inner {
         // Several programs may share the file.
         let drawn = u128::from_le_bytes(self.ctx.entropy.draw());
         let temporary = file.with_extension(format!("{drawn:032x}.new"));
-        let mut new = std::fs::File::create(&temporary).map_err(failed("make a new"))?;
+        let mut new =
+            std::fs::File::create(&temporary).map_err(failed("create a new version of"))?;
         new.write_all(map.text().as_bytes()).map_err(failed("write"))?;
         new.sync_all().map_err(failed("sync"))?;
         std::fs::rename(&temporary, file).map_err(failed("replace"))?;

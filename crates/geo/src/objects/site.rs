@@ -25,13 +25,13 @@ pub(crate) struct Site {
     pub(crate) name: String,
     pub(crate) table: Option<Arc<dyn Table>>,
     pub(crate) blobs: Option<Arc<dyn Blob>>,
-    pub(crate) standing: SiteState,
+    pub(crate) state: SiteState,
     health: Mutex<Health>,
     /// Rows as last written or read: if a row has not changed, a write takes one call.
     rows: Mutex<RowCache>,
     pub(crate) counts: Counts,
     pub(crate) notifications: NotificationQueue,
-    /// Whether its table is an older copy, which is not asked; and likewise for its blobs.
+    /// Whether its table is an older copy, which is not used; and likewise for its blobs.
     is_table_older: AtomicBool,
     are_blobs_older: AtomicBool,
 }
@@ -106,7 +106,7 @@ impl Site {
         (index, name): (SiteIndex, String),
         table: Option<Arc<dyn Table>>,
         blobs: Option<Arc<dyn Blob>>,
-        standing: SiteState,
+        state: SiteState,
     ) -> Self {
         let (health, rows, counts) = Default::default();
         let notifications = NotificationQueue::new();
@@ -116,7 +116,7 @@ impl Site {
             name,
             table,
             blobs,
-            standing,
+            state,
             health,
             rows,
             counts,
@@ -155,7 +155,7 @@ impl Site {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it failed several times lately, or must not be asked.
+    /// Whether it failed several times lately, or must not be used.
     pub(crate) fn is_down(&self) -> bool {
         if self.is_table_older() {
             return true;
@@ -166,7 +166,7 @@ impl Site {
     }
 
     /// Its last error, while it is down.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn last_error(&self) -> Option<String> {
         self.is_down().then(|| self.health().last_error.clone()).flatten()
     }
 
@@ -183,7 +183,7 @@ impl Site {
     }
 
     /// Records an answer and its latency, or a failure.
-    fn record(&self, began: Instant, failure: Option<String>, of_rows: bool) {
+    fn record(&self, began: Instant, failure: Option<String>, is_row_call: bool) {
         let mut health = self.health();
         if failure.is_some() {
             health.failures = health.failures.saturating_add(1);
@@ -193,7 +193,7 @@ impl Site {
         }
         health.failures = 0;
         let seconds = began.elapsed().as_secs_f64();
-        let before = if of_rows { &mut health.row } else { &mut health.blob };
+        let before = if is_row_call { &mut health.row } else { &mut health.blob };
         *before = Some(moving_average(*before, seconds));
     }
 
@@ -238,7 +238,7 @@ impl Site {
         let began = Instant::now();
         Counts::add(&self.counts.rows, 1);
         let done = match table.remote_executor() {
-            Some(remote_executor) => self.ask(remote_executor, key, request).await,
+            Some(remote_executor) => self.transact_remotely(remote_executor, key, request).await,
             None => self.transact(table, key, request, env).await,
         };
         self.record(began, done.as_ref().err().map(|error| error_chain(error)), true);
@@ -273,7 +273,7 @@ impl Site {
         request: &Request,
         (backoff, entropy): (&dyn Backoff, &Entropy),
     ) -> Result<(Answer, u32), TransactError> {
-        let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.standing, entropy);
+        let decide = |bytes: Option<&[u8]>| decide(bytes, request, self.state, entropy);
         let done = transact(table, key, self.guess(key, request), backoff, decide).await;
         let row = done.as_ref().ok().and_then(|done| done.row.clone());
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).update(key, row);
@@ -281,14 +281,14 @@ impl Site {
     }
 
     /// Lets a node next to the table run the transaction: one round trip.
-    async fn ask(
+    async fn transact_remotely(
         &self,
         remote_executor: &dyn RemoteExecutor,
         key: &Key,
         request: &Request,
     ) -> Result<(Answer, u32), TransactError> {
         let is_likely_new = matches!(self.guess(key, request), Guess::Absent);
-        let (request, standing) = (request.clone(), self.standing);
+        let (request, standing) = (request.clone(), self.state);
         let query = StepQuery { request, standing, is_likely_new }.encode();
         let reply = remote_executor.transact(key, Bytes::from(query)).await?;
         let answer = decode_answer(&reply.answer).unwrap_or_else(Err);
@@ -299,11 +299,11 @@ impl Site {
 fn decide(
     bytes: Option<&[u8]>,
     request: &Request,
-    standing: SiteState,
+    state: SiteState,
     entropy: &Entropy,
 ) -> Decision<Answer> {
     let nonce = || u128::from_le_bytes(entropy.draw());
-    match step_bytes(bytes, request, standing, nonce) {
+    match step_bytes(bytes, request, state, nonce) {
         Ok(Image { stepped, bytes: Some(bytes) }) => {
             Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row)))
         }

@@ -8,7 +8,7 @@
 //! A program that maintains a namespace counts when it starts and then at every garbage collection:
 //! first each site's own count, then all of them at every other site. So a site always has at least
 //! the count that the others saw of it. A table with a lower count has forgotten promises and
-//! acknowledged writes: it is no longer asked, as if its site did not answer. Blobs without their
+//! acknowledged writes: it is no longer used, as if its site did not answer. Blobs without their
 //! count lack what was written since: all objects are repaired. A copy made after the last count is
 //! not detected.
 
@@ -112,7 +112,7 @@ impl Inner {
         let rows = self.read_counts(live).await;
         let known = merged(&rows);
         for (site, own) in &rows {
-            if site.standing.rebuilding {
+            if site.state.rebuilding {
                 continue;
             }
             let mut is_older = own.table(&site.name) < known.table(&site.name);
@@ -125,7 +125,7 @@ impl Inner {
             self.record_table_age(site, is_older);
         }
         for site in live.sites() {
-            if site.standing.rebuilding || known.blobs(&site.name) == 0 {
+            if site.state.rebuilding || known.blobs(&site.name) == 0 {
                 continue;
             }
             let mut is_older = self.lacks_count(live, site, known.blobs(&site.name)).await;
@@ -181,7 +181,7 @@ impl Inner {
         table: &dyn Table,
         lower_bound: u64,
     ) -> Option<u64> {
-        let lower_bound = if site.standing.rebuilding { lower_bound } else { 0 };
+        let lower_bound = if site.state.rebuilding { lower_bound } else { 0 };
         let counts = self
             .update(live, site, table, |counts| {
                 let own = counts.tables.entry(site.name.clone()).or_default();
@@ -211,7 +211,7 @@ impl Inner {
             Ok(done) => Some(done.result),
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::debug!(site = %site.name, error, "a start is not counted at a site");
+                tracing::debug!(site = %site.name, error, "a start could not be counted at a site");
                 None
             }
         }
@@ -219,10 +219,10 @@ impl Inner {
 
     async fn count_blobs(&self, live: &LiveMap, site: &Site, count: u64) -> bool {
         let (Some(blobs), Ok(key)) = (&site.blobs, names::start(count)) else { return false };
-        let made =
+        let created =
             with_round_timeout(live, blobs.create(&key, Bytes::from_static(b"fulgurite start\n")))
                 .await;
-        made.is_some_and(|made| made.is_ok())
+        created.is_some_and(|created| created.is_ok())
     }
 
     async fn remove_counts_before(&self, live: &LiveMap, site: &Site, count: u64) {
@@ -230,7 +230,7 @@ impl Inner {
         let removal = async {
             let mut found = blobs.list(Some(&below), UnixTime::from_millis(u64::MAX / 2));
             while let Some(Ok(meta)) = found.next().await {
-                if names::parse_start(&meta.key).is_some_and(|of| of < count) {
+                if names::parse_start(&meta.key).is_some_and(|found| found < count) {
                     // If this fails, the next count removes it.
                     let _ = blobs.delete(&meta.key).await;
                 }
@@ -267,15 +267,15 @@ impl Inner {
             return;
         }
         if !is_older {
-            tracing::info!(site = %site.name, "the table of a site is the newer one again");
+            tracing::info!(site = %site.name, "the table of a site is current again");
             return;
         }
         let name = &site.name;
         let file = self.file.as_ref().map_or_else(|| "FILE".into(), |file| file.to_string_lossy());
         tracing::error!(
             site = %name,
-            "the table of site {name} is an older copy: it has forgotten what it promised, and is \
-             not asked any more. Bring the newer copy back, or put an empty place behind the site: \
+            "the table of site {name} is an older copy: it has lost promises, and is not used any \
+             more. Restore the newer copy, or replace the site by an empty place: \
              `fulgurite geo replace-site {name} --map {file} --table URL --blobs URL`"
         );
     }
@@ -285,8 +285,8 @@ fn record_blobs_age(site: &Site, is_older: bool) {
     if site.set_blobs_older(is_older) && is_older {
         tracing::warn!(
             site = %site.name,
-            "the blobs of site {} are an older copy: a server heals all objects by itself now; \
-             `fulgurite geo heal` does so at once",
+            "the blobs of site {} are an older copy: a running server repairs all objects in the \
+             background; `fulgurite geo heal` does so at once",
             site.name
         );
     }
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_what_it_was_made_of_and_one_of_another_format_nothing() {
+    fn start_counts_round_trip() {
         let mut counts = StartCounts::default();
         counts.tables.insert("new york".to_owned(), 7);
         counts.tables.insert("oslo".to_owned(), 1);

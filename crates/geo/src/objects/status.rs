@@ -82,7 +82,7 @@ pub struct SiteSnapshot {
     pub votes: bool,
     /// Whether it holds fragments.
     pub holds: bool,
-    /// Whether what it held was lost and is being rebuilt.
+    /// Whether its content was lost and is being rebuilt.
     pub rebuilding: bool,
     /// Whether its stores could be opened, and have answered lately.
     pub up: bool,
@@ -103,7 +103,7 @@ pub struct SiteSnapshot {
     /// Its last error, while it does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// Whether its table is an older copy, which is no longer asked.
+    /// Whether its table is an older copy, which is no longer used.
     #[serde(default)]
     pub table_is_older: bool,
     /// Whether its blobs are an older copy, which lacks what was written since.
@@ -115,8 +115,8 @@ impl Snapshot {
     /// Whether all sites are up and complete, and no version is lost.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        let is_well = |site: &SiteSnapshot| site.up && !site.rebuilding && !site.blobs_are_older;
-        self.sites.iter().all(is_well) && self.reads_lost == 0
+        let is_healthy = |site: &SiteSnapshot| site.up && !site.rebuilding && !site.blobs_are_older;
+        self.sites.iter().all(is_healthy) && self.reads_lost == 0
     }
 
     /// Returns why it is not healthy: a line per reason, with the names of sites; empty if it is.
@@ -153,7 +153,7 @@ impl GeoStore {
     pub fn undecided_report(&self) -> BoxFuture<'_, Result<UndecidedReport>> {
         Box::pin(async move {
             let live = self.0.live().await?;
-            let (mut all, mut undecided_report) =
+            let (mut all, mut report) =
                 (std::pin::pin!(all(&live, None)?), UndecidedReport::default());
             while let Some(row) = all.try_next().await? {
                 let last = row.known.last();
@@ -161,13 +161,13 @@ impl GeoStore {
                 let Some(open) = row.open.filter(|open| open.version > last) else { continue };
                 let now = self.0.clock.now();
                 let seconds = now.since(open.since(now)).as_nanos() / 1_000_000_000;
-                undecided_report.versions += 1;
-                undecided_report.oldest_seconds = undecided_report.oldest_seconds.max(seconds);
-                if undecided_report.objects.len() < UNDECIDED_NAMED_MAX {
-                    undecided_report.objects.push(row.key);
+                report.versions += 1;
+                report.oldest_seconds = report.oldest_seconds.max(seconds);
+                if report.objects.len() < UNDECIDED_NAMED_MAX {
+                    report.objects.push(row.key);
                 }
             }
-            Ok(undecided_report)
+            Ok(report)
         })
     }
 
@@ -179,7 +179,7 @@ impl GeoStore {
         let confirmed = *confirmed.unwrap_or_else(std::sync::PoisonError::into_inner);
         let cache = self.0.cache.as_ref().map(FragmentCache::counts).unwrap_or_default();
         let (tally, sizes) = (&self.0.tally, live.quorums());
-        let undecided_report = self.0.ctx.undecided.undecided_report(0);
+        let report = self.0.ctx.undecided.undecided_report(0);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             name: live.map.name.clone(),
@@ -200,8 +200,8 @@ impl GeoStore {
             reads_lost: get(&tally.lost),
             reads_unsure: get(&tally.unsure),
             hints: get(&self.0.hints),
-            undecided: undecided_report.versions,
-            oldest_undecided_seconds: undecided_report.oldest_seconds,
+            undecided: report.versions,
+            oldest_undecided_seconds: report.oldest_seconds,
             fragments_rebuilt: get(&tally.rebuilt),
             versions_collected: get(&tally.collected),
             fragments_swept: get(&tally.swept),
@@ -220,7 +220,7 @@ fn site((site, entry): (&Arc<crate::objects::site::Site>, &SiteEntry)) -> SiteSn
         name: site.name.clone(),
         votes,
         holds,
-        rebuilding: site.standing.rebuilding,
+        rebuilding: site.state.rebuilding,
         up: open && !site.is_down(),
         row_ms: site.distance() * 1000.0,
         row_requests: get(&site.counts.rows),
@@ -229,7 +229,7 @@ fn site((site, entry): (&Arc<crate::objects::site::Site>, &SiteEntry)) -> SiteSn
         bytes_written: get(&site.counts.written),
         bytes_read: get(&site.counts.read),
         blob_failures: get(&site.counts.blob_failures),
-        trouble: site.trouble(),
+        trouble: site.last_error(),
         table_is_older: site.is_table_older(),
         blobs_are_older: site.are_blobs_older(),
     }

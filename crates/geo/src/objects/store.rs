@@ -87,10 +87,10 @@ impl std::fmt::Debug for Inner {
 
 impl Inner {
     pub(crate) fn new(live: LiveMap, options: &GeoOptions) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self::of(live, options, Weak::clone(own)))
+        Arc::new_cyclic(|own| Self::build(live, options, Weak::clone(own)))
     }
 
-    fn of(mut live: LiveMap, options: &GeoOptions, own: Weak<Self>) -> Self {
+    fn build(mut live: LiveMap, options: &GeoOptions, own: Weak<Self>) -> Self {
         live.cache.clone_from(&options.cache);
         let entropy = options.entropy.clone();
         let backoff: Arc<dyn Backoff> = Arc::new(RuntimeBackoff::new(entropy.clone()));
@@ -157,11 +157,12 @@ impl Inner {
     }
 
     /// Checks a key and attributes for an object.
-    pub(crate) fn named(key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
+    pub(crate) fn new_object(key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
         let bytes: usize = attributes.iter().map(|(name, value)| name.len() + value.len()).sum();
         let limit = fulgurite_geo_core::limits::ATTRIBUTES_BYTES_MAX;
         if bytes > limit {
-            let reason = format!("attributes of {bytes} bytes; {limit} are the most");
+            let reason =
+                format!("attributes of {bytes} bytes are too long; at most {limit} are allowed");
             return Err(GeoError::Invalid { reason });
         }
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
@@ -222,7 +223,7 @@ impl Inner {
         mode: Mode,
     ) -> Result<Version> {
         let live = self.live().await?;
-        let object = Self::named(key, Vec::new())?;
+        let object = Self::new_object(key, Vec::new())?;
         let id = self.draw();
         let coded = coded(&live, id, (Vec::new(), true));
         let mut parts = Chunks::new(&live, self, &object, (id, coded.clone(), size));
@@ -232,19 +233,19 @@ impl Inner {
             digest.update(&bytes);
             parts.add(bytes).await?;
         }
-        let Object { key, attributes } = Self::named(key, attributes.await?)?;
+        let Object { key, attributes } = Self::new_object(key, attributes.await?)?;
         let missing = parts.finish().await?;
         let put =
             Put { size, digest: digest.finalize().into(), data: Data::Coded(coded), attributes };
         let value = self.value(id, Change::Put(put));
-        let version = self.write(&live, Work::on(&key)?, value, mode).await?;
+        let version = self.write(&live, Work::for_object(&key)?, value, mode).await?;
         if missing {
             self.hint(&live, &key).await;
         }
         Ok(version)
     }
 
-    /// Has a value decided, together with its bytes if it has any.
+    /// Gets a value decided, together with its bytes if it has any.
     pub(crate) async fn write(
         &self,
         live: &Arc<LiveMap>,
@@ -261,7 +262,7 @@ impl Inner {
         match self.decide(live, &work, value.clone(), condition).await? {
             Some(version) => Ok(version),
             // The version in the way may be unreadable because it was never acknowledged.
-            None if self.clear(live, &work.object).await? => {
+            None if self.clear_unreadable(live, &work.object).await? => {
                 let again = self.decide(live, &work, value, condition).await?;
                 again.ok_or_else(|| GeoError::refused(mode, &work.object))
             }
@@ -269,7 +270,7 @@ impl Inner {
         }
     }
 
-    /// Has a value decided; none if its condition is not met.
+    /// Gets a value decided; none if its condition is not met.
     pub(crate) async fn decide(
         &self,
         live: &Arc<LiveMap>,
@@ -310,13 +311,13 @@ impl Inner {
 
     /// Makes versions obsolete that were never acknowledged and are unreadable, if the object
     /// consists of those.
-    async fn clear(&self, live: &Arc<LiveMap>, object: &str) -> Result<bool> {
+    async fn clear_unreadable(&self, live: &Arc<LiveMap>, object: &str) -> Result<bool> {
         let (_, unreadable) = self.lookup(live, object, (ReadTarget::Metadata, None)).await?;
         if !unreadable {
             return Ok(false);
         }
         let healed = self.heal_one(live, object).await?;
-        Ok(!healed.hidden.is_empty())
+        Ok(!healed.obsoleted.is_empty())
     }
 
     /// Reads what is wanted of an object; none if there is no such object or version. Also returns
@@ -327,7 +328,7 @@ impl Inner {
         object: &str,
         (wanted, range): (ReadTarget, Option<GetRange>),
     ) -> Result<(Option<Found>, bool)> {
-        let mut work = Work::on(object)?;
+        let mut work = Work::for_object(object)?;
         work.wanted = range;
         let mut read = Read::new(live.terms(), wanted, self.random());
         let end = run(&mut read, &work, live, &self.ctx).await;
@@ -336,7 +337,8 @@ impl Inner {
         let key = object.to_owned();
         match end {
             ReadResult::Found(version, value) => {
-                let durable = read.known().decided.get(&version).is_some_and(|it| it.durable);
+                let durable =
+                    read.known().decided.get(&version).is_some_and(|decided| decided.durable);
                 if unreadable || !durable {
                     // It needs a repair; the read does not wait for that.
                     self.tally.unsure();
@@ -379,17 +381,17 @@ impl Inner {
 
     /// Returns the work for an object, with its fragments encoded.
     fn encoded(&self, object: &str, value: &Value, bytes: &[u8]) -> Result<Work> {
-        let mut work = Work::on(object)?;
-        if let Some(stripe) = Stripe::of(object, value) {
+        let mut work = Work::for_object(object)?;
+        if let Some(stripe) = Stripe::from_value(object, value) {
             let chunks: Vec<_> = stripe.coded.chunks(stripe.size).collect();
-            work.encoded = Arc::new(EncodedFragments::of(&stripe, &chunks, bytes)?);
+            work.encoded = Arc::new(EncodedFragments::encode(&stripe, &chunks, bytes)?);
         }
         Ok(work)
     }
 
     /// Reads what is known of an object now.
     pub(crate) async fn known(&self, live: &Arc<LiveMap>, object: &str) -> Result<KnownVersions> {
-        let work = Work::on(object)?;
+        let work = Work::for_object(object)?;
         let mut read = Read::new(live.terms(), ReadTarget::Metadata, self.random());
         match run(&mut read, &work, live, &self.ctx).await {
             ReadResult::Unavailable => Err(GeoError::Unavailable { key: object.to_owned() }),
@@ -402,14 +404,14 @@ impl Inner {
     /// Deletes the object or stripe under a key: makes all its versions obsolete.
     pub(crate) async fn delete_row(&self, live: &Arc<LiveMap>, key: &str) -> Result<()> {
         let value = self.value(self.draw(), Change::Delete);
-        let deleted = self.decide(live, &Work::on(key)?, value, Condition::Present).await?;
+        let deleted = self.decide(live, &Work::for_object(key)?, value, Condition::Present).await?;
         deleted.map(drop).ok_or_else(|| GeoError::NotFound { key: key.to_owned() })
     }
 
     /// Deletes an object: makes all its versions obsolete.
     pub(crate) async fn delete(&self, object: &str) -> Result<()> {
         let live = self.live().await?;
-        let object = Self::named(object, Vec::new())?;
+        let object = Self::new_object(object, Vec::new())?;
         self.delete_row(&live, &object.key).await
     }
 
@@ -429,20 +431,20 @@ impl Inner {
         }
         tracing::warn!(
             object,
-            "nobody could note that an object has to be healed: heal all of them"
+            "a hint could not be written for an incomplete object: heal all objects"
         );
     }
 }
 
 /// Whether dead versions may take so much of a row that it could become full.
 fn is_oversized(known: &KnownVersions) -> bool {
-    let bytes_of = |put: &Put| {
+    let stored_bytes = |put: &Put| {
         let attributes = put.attributes.iter().map(|(name, value)| name.len() + value.len());
         let own = if let Data::Inline(bytes) = &put.data { bytes.len() } else { 0 };
         own + attributes.sum::<usize>()
     };
     let all = known.decided.values();
-    let bytes = all.map(|decided| VERSION_BYTES + decided.value.put().map_or(0, bytes_of));
+    let bytes = all.map(|decided| VERSION_BYTES + decided.value.put().map_or(0, stored_bytes));
     known.decided.len() > 1 && bytes.sum::<usize>() > OVERSIZED_ROW_BYTES
 }
 
@@ -513,7 +515,7 @@ impl<'a> Chunks<'a> {
     }
 
     async fn write(&mut self, chunks: &[fulgurite_geo_core::Chunk], bytes: &[u8]) -> Result<()> {
-        let encoded = EncodedFragments::of(&self.stripe, chunks, bytes)?;
+        let encoded = EncodedFragments::encode(&self.stripe, chunks, bytes)?;
         let failed = write_fragments(self.live, &self.stripe, &encoded, &self.failed).await;
         self.failed.extend(failed);
         let all = self.stripe.coded.sites.len();
@@ -526,7 +528,7 @@ impl<'a> Chunks<'a> {
     /// Ends after all bytes. Returns whether fragments are missing.
     async fn finish(mut self) -> Result<bool> {
         if !self.chunks.is_empty() || self.buffer.length() > 0 {
-            let reason = "the bytes are more or fewer than was said".to_owned();
+            let reason = "the number of bytes differs from the stated size".to_owned();
             return Err(GeoError::Invalid { reason });
         }
         self.is_finished = true;

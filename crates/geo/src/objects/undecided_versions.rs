@@ -1,9 +1,9 @@
-//! Undecided versions that this program met: a site has accepted a value for the version, and no
-//! site that was asked knows it to be decided.
+//! Undecided versions that this program saw: a site has accepted a value for the version, and no
+//! site that answered knows it to be decided.
 //!
-//! Reads, listings, writes and repairs meet them. The next of these that learns that the version,
-//! or a later one, was decided removes it. So this covers only requested objects: one that nobody
-//! requests may have an undecided version that is not known here.
+//! Reads, listings, writes and repairs record them. The next of these that learns that the version,
+//! or a later one, was decided removes the record. So only requested objects are covered: others
+//! may have undecided versions that are not known here.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,30 +38,30 @@ pub(crate) struct Open {
 
 impl Open {
     /// Returns the last version that rows have accepted without knowing it to be decided.
-    pub(crate) fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Self> {
+    pub(crate) fn from_rows<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Self> {
         let open = rows.into_iter().flat_map(|row| &row.open);
         let accepted = open.filter_map(|(version, instance)| {
             let time = instance.accepted.as_ref()?.value.time;
             Some(Self { version: *version, time })
         });
-        accepted.reduce(Self::or)
+        accepted.reduce(Self::merge)
     }
 
     /// Adds what a row in an event has.
     pub(crate) fn observe(open: &mut Option<Self>, event: &OpEvent) {
         let OpEvent::Answered { answer: Some((_, row)), .. } = event else { return };
-        *open = open.iter().copied().chain(Self::of([row])).reduce(Self::or);
+        *open = open.iter().copied().chain(Self::from_rows([row])).reduce(Self::merge);
     }
 
     /// Merges two: the later version wins; for the same version, the earliest proposal. A no-op has
     /// no time.
-    fn or(self, other: Self) -> Self {
-        let none = UnixTime::default();
+    fn merge(self, other: Self) -> Self {
+        let unknown = UnixTime::default();
         match self.version.cmp(&other.version) {
             std::cmp::Ordering::Less => other,
             std::cmp::Ordering::Greater => self,
-            std::cmp::Ordering::Equal if self.time == none => other,
-            std::cmp::Ordering::Equal if other.time == none => self,
+            std::cmp::Ordering::Equal if self.time == unknown => other,
+            std::cmp::Ordering::Equal if other.time == unknown => self,
             std::cmp::Ordering::Equal => Self { time: self.time.min(other.time), ..self },
         }
     }
@@ -76,24 +76,24 @@ impl Open {
 struct Sighting {
     version: Version,
     since: UnixTime,
-    at: Instant,
+    seen_at: Instant,
 }
 
-/// Undecided versions that were met; bounded.
+/// The recorded undecided versions; bounded.
 pub(crate) struct Undecided {
     clock: Clock,
-    met: Mutex<BTreeMap<String, Sighting>>,
+    sightings: Mutex<BTreeMap<String, Sighting>>,
     /// Their number, so that a caller with nothing to add need not lock.
     count: AtomicUsize,
 }
 
 impl Undecided {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, met: Mutex::default(), count: AtomicUsize::new(0) }
+        Self { clock, sightings: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
-    fn met(&self) -> MutexGuard<'_, BTreeMap<String, Sighting>> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sightings(&self) -> MutexGuard<'_, BTreeMap<String, Sighting>> {
+        self.sightings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records what was found of an object: its open version, if any, and the last version that is
@@ -103,18 +103,23 @@ impl Undecided {
         if open.is_none() && self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut all = self.met();
-        if all.get(object).is_some_and(|met| met.version <= last) {
+        let mut all = self.sightings();
+        if all.get(object).is_some_and(|sighting| sighting.version <= last) {
             all.remove(object);
         }
         if let Some(open) = open {
             let (version, since) = (open.version, open.since(self.clock.now()));
-            let met = all.get(object).copied();
-            let met = met.filter(|met| met.version >= version);
-            let met = met.unwrap_or_else(|| Sighting { version, since, at: Instant::now() });
+            let sighting = all.get(object).copied();
+            let sighting = sighting.filter(|sighting| sighting.version >= version);
+            let sighting =
+                sighting.unwrap_or_else(|| Sighting { version, since, seen_at: Instant::now() });
             if all.contains_key(object) || all.len() < UNDECIDED_MAX {
-                let since = if met.version == version { met.since.min(since) } else { met.since };
-                all.insert(object.to_owned(), Sighting { since, ..met });
+                let since = if sighting.version == version {
+                    sighting.since.min(since)
+                } else {
+                    sighting.since
+                };
+                all.insert(object.to_owned(), Sighting { since, ..sighting });
             }
         }
         self.count.store(all.len(), Ordering::Relaxed);
@@ -122,8 +127,9 @@ impl Undecided {
 
     /// Returns the undecided versions, with the keys of up to `named` objects in order.
     pub(crate) fn undecided_report(&self, named: usize) -> UndecidedReport {
-        let (now, all) = (self.clock.now(), self.met());
-        let ages = all.values().map(|met| now.since(met.since).as_nanos() / 1_000_000_000);
+        let (now, all) = (self.clock.now(), self.sightings());
+        let ages =
+            all.values().map(|sighting| now.since(sighting.since).as_nanos() / 1_000_000_000);
         UndecidedReport {
             versions: all.len() as u64,
             oldest_seconds: ages.max().unwrap_or(0),
@@ -131,10 +137,10 @@ impl Undecided {
         }
     }
 
-    /// Returns objects with a version that was met so long ago that its proposer has given up.
+    /// Returns objects with a version first seen so long ago that its proposer has given up.
     pub(crate) fn since(&self, age: Duration) -> Vec<String> {
-        let all = self.met();
-        let old = all.iter().filter(|(_, met)| met.at.elapsed() >= age);
+        let all = self.sightings();
+        let old = all.iter().filter(|(_, sighting)| sighting.seen_at.elapsed() >= age);
         old.map(|(object, _)| object.clone()).collect()
     }
 }
@@ -148,12 +154,12 @@ mod tests {
     }
 
     fn seen(undecided: &Undecided) -> (u64, u64) {
-        let undecided_report = undecided.undecided_report(1);
-        (undecided_report.versions, undecided_report.oldest_seconds)
+        let report = undecided.undecided_report(1);
+        (report.versions, report.oldest_seconds)
     }
 
     #[tokio::test]
-    async fn the_oldest_counts_until_it_or_a_later_one_is_decided() {
+    async fn oldest_version_counts_until_decided() {
         let clock = Clock::new(
             || UnixTime::from_millis(1_000_000),
             || fulgurite_units::Instant::from_nanos(0),
@@ -164,7 +170,7 @@ mod tests {
         undecided.record("a", open(8, 900), Version(7));
         undecided.record("b", open(2, 990), Version(1));
         assert_eq!(seen(&undecided), (2, 100));
-        // Met again with a later value: the age counts from the first.
+        // Seen again with a later value: the age counts from the first.
         undecided.record("a", open(8, 950), Version(7));
         assert_eq!(seen(&undecided), (2, 100));
         undecided.record("a", open(8, 900), Version(8));
@@ -182,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_are_remembered_than_there_is_room_for() {
+    async fn undecided_versions_are_bounded() {
         let now = || UnixTime::from_millis(1_000_000);
         let undecided = Undecided::new(Clock::new(now, || fulgurite_units::Instant::from_nanos(0)));
         for number in 0..UNDECIDED_MAX + 10 {

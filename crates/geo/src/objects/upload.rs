@@ -43,7 +43,7 @@ impl Upload {
         key: &str,
         attributes: Vec<(String, String)>,
     ) -> Result<Self> {
-        let (live, object) = (inner.live().await?, Inner::named(key, attributes)?);
+        let (live, object) = (inner.live().await?, Inner::new_object(key, attributes)?);
         let write = inner.draw();
         let coded = coded(&live, write, (Vec::new(), true));
         let (inner, time) = (Arc::clone(inner), inner.clock.now());
@@ -79,7 +79,7 @@ impl Upload {
             for some in chunks.chunks(CHUNKS_AT_ONCE) {
                 let (Some(first), Some(last)) = (some.first(), some.last()) else { break };
                 let own = bytes.slice(at(first.at)..at(last.at + last.length));
-                let encoded = EncodedFragments::of(&stripe, some, &own)?;
+                let encoded = EncodedFragments::encode(&stripe, some, &own)?;
                 let before = lock(&failed).clone();
                 let now = write_fragments(&live, &stripe, &encoded, &before).await;
                 let mut failed = lock(&failed);
@@ -178,7 +178,7 @@ impl Upload {
         let put = Put { size, digest, data: Data::Coded(coded), attributes: object.attributes };
         let mut value = self.inner.value(self.write, Change::Put(put));
         value.time = self.time;
-        let work = Work::on(&object.key)?;
+        let work = Work::for_object(&object.key)?;
         let version = self.inner.write(&self.live, work, value, Mode::Overwrite).await?;
         if !lock(&self.failed).is_empty() {
             self.inner.hint(&self.live, &object.key).await;

@@ -92,7 +92,7 @@ pub fn diff_snapshots(before: &Snapshot, now: &Snapshot) -> Vec<GeoEvent> {
     }
     for site in &now.sites {
         let known = before.sites.iter().find(|other| other.name == site.name);
-        found.extend(known.into_iter().flat_map(|known| of_site(known, site)));
+        found.extend(known.into_iter().flat_map(|known| diff_site(known, site)));
     }
     let more = |count: fn(&Snapshot) -> u64| {
         Some(count(now).saturating_sub(count(before))).filter(|&more| more > 0)
@@ -111,17 +111,17 @@ pub fn diff_snapshots(before: &Snapshot, now: &Snapshot) -> Vec<GeoEvent> {
     found
 }
 
-fn of_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = GeoEvent> {
+fn diff_site(before: &SiteSnapshot, now: &SiteSnapshot) -> impl Iterator<Item = GeoEvent> {
     let site = || now.name.clone();
     let up = (before.up != now.up).then(|| match now.up {
         true => GeoEvent::SiteUp { site: site() },
         false => GeoEvent::SiteDown { site: site() },
     });
-    let made = (before.rebuilding != now.rebuilding).then(|| match now.rebuilding {
+    let rebuilding = (before.rebuilding != now.rebuilding).then(|| match now.rebuilding {
         true => GeoEvent::SiteReplaced { site: site() },
         false => GeoEvent::SiteMadeAgain { site: site() },
     });
-    up.into_iter().chain(made)
+    up.into_iter().chain(rebuilding)
 }
 
 /// An item that a subscriber receives.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_is_told_once_and_with_its_name() {
+    fn diff_reports_each_change_once() {
         let before = Snapshot {
             epoch: 1,
             sites: vec![site("lisbon"), site("oslo")],

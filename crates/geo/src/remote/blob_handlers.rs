@@ -49,22 +49,22 @@ impl NodeState {
         let mut request = request.into_inner();
         let first = request.message().await?.unwrap_or_default();
         let length = first.length;
-        let begun = async { Ok((self.blob(first.key).await?, self.buffer_space(length).await?)) };
-        let ((blobs, key), _room) = match begun.await {
-            Ok(begun) => begun,
+        let started = async { Ok((self.blob(first.key).await?, self.buffer_space(length).await?)) };
+        let ((blobs, key), _buffer_space) = match started.await {
+            Ok(started) => started,
             Err(failure) => return Ok(done(Some(failure))),
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let mut body = BytesMut::with_capacity(length);
         while let Some(part) = request.message().await? {
             if body.len() + part.bytes.len() > length {
-                return Err(Status::invalid_argument("more bytes came than were said"));
+                return Err(Status::invalid_argument("received more bytes than stated"));
             }
             body.extend_from_slice(&part.bytes);
         }
         if body.len() < length {
             // The writer is gone: half a blob is not written.
-            return Err(Status::invalid_argument("fewer bytes came than were said"));
+            return Err(Status::invalid_argument("received fewer bytes than stated"));
         }
         let created = blobs.create(&key, body.freeze()).await;
         Ok(done(created.err().map(wire_errors::encode_blob_error)))
@@ -77,7 +77,7 @@ impl NodeState {
                 let first = GetPart { length, ..GetPart::default() };
                 let rest = parts(body).map(move |bytes| {
                     // The buffer space is held until the last part.
-                    let _held = &buffer_space;
+                    let _buffer_space = &buffer_space;
                     Ok(GetPart { bytes, ..GetPart::default() })
                 });
                 stream::iter(std::iter::once(Ok(first)).chain(rest)).boxed()
@@ -135,11 +135,11 @@ impl NodeState {
     ) -> Result<Replies<MetasReply>, Status> {
         let ListRequest { prefix, before_ms } = request.into_inner();
         let (send, replies) = mpsc::channel(REPLY_QUEUE_LEN);
-        let begun = async {
+        let started = async {
             let prefix = maybe_key(prefix)?;
             Ok((self.stores.blobs(false).await?, prefix))
         };
-        match begun.await {
+        match started.await {
             Ok((blobs, prefix)) => {
                 let before = UnixTime::from_millis(before_ms);
                 tokio::spawn(async move {

@@ -41,7 +41,7 @@ impl Blob for NodeBlobs {
         if body.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge(body.len()));
         }
-        let calling = async {
+        let call = async {
             let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
             let (key, length) = (key.as_str().to_owned(), body.len() as u64);
             let first = CreatePart { key, length, bytes: Bytes::new() };
@@ -50,21 +50,22 @@ impl Blob for NodeBlobs {
             let done = client.create(all, BLOB_TIMEOUT).await;
             done.map_err(|status| self.link.call_error(number, &status))
         };
-        let late = |_| Err(CallError::Lost(self.link.late(BLOB_TIMEOUT)));
+        let timed_out = |_| Err(CallError::Lost(self.link.timeout_message(BLOB_TIMEOUT)));
         let done: Done =
-            timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late).map_err(to_blob_error)?;
+            timeout(BLOB_TIMEOUT, call).await.unwrap_or_else(timed_out).map_err(to_blob_error)?;
         check_failure(done.failure)
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
         let (start, end) = range.map_or((0, None), |range| (range.start, Some(range.end)));
         let request = GetRequest { key: key.as_str().to_owned(), start, end };
-        let calling = async {
+        let call = async {
             let (number, replies) = self.streaming(GET, request).await?;
             self.assemble(number, replies).await
         };
-        let late = |_| Err(BlobError::Unavailable(Cause::new(self.link.late(BLOB_TIMEOUT))));
-        timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late)
+        let timed_out =
+            |_| Err(BlobError::Unavailable(Cause::new(self.link.timeout_message(BLOB_TIMEOUT))));
+        timeout(BLOB_TIMEOUT, call).await.unwrap_or_else(timed_out)
     }
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
@@ -73,7 +74,7 @@ impl Blob for NodeBlobs {
         let reply = reply.map_err(|call_error| into_blob_read_error(to_blob_error(call_error)))?;
         check_failure(reply.failure).map_err(into_blob_read_error)?;
         let one = reply.metas.into_iter().next();
-        let none = || BlobError::Corrupt("the node told of no blob".to_owned());
+        let none = || BlobError::Corrupt("the node returned no blob".to_owned());
         one.ok_or_else(none).and_then(decode_meta)
     }
 
@@ -110,13 +111,13 @@ impl NodeBlobs {
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
-        let calling = async {
+        let call = async {
             let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
             let replies = client.streaming(path, request).await;
             Ok((number, replies.map_err(|status| self.link.call_error(number, &status))?))
         };
-        let late = |_| Err(CallError::Lost(self.link.late(BLOB_TIMEOUT)));
-        let called = timeout(BLOB_TIMEOUT, calling).await.unwrap_or_else(late);
+        let timed_out = |_| Err(CallError::Lost(self.link.timeout_message(BLOB_TIMEOUT)));
+        let called = timeout(BLOB_TIMEOUT, call).await.unwrap_or_else(timed_out);
         called.map_err(|call_error| into_blob_read_error(to_blob_error(call_error)))
     }
 
@@ -143,13 +144,15 @@ impl NodeBlobs {
                 Some((length, bytes)) if bytes.len() + part.bytes.len() <= *length => {
                     bytes.extend_from_slice(&part.bytes);
                 }
-                Some(_) => return Err(BlobError::Corrupt("more bytes came than were said".into())),
+                Some(_) => {
+                    return Err(BlobError::Corrupt("received more bytes than stated".into()));
+                }
             }
         }
         match body {
             Some((length, bytes)) if bytes.len() == length => Ok(bytes.freeze()),
             _ => {
-                let why = "the node ended before all bytes came";
+                let why = "the node ended the reply before all bytes arrived";
                 Err(BlobError::Unavailable(Cause::new(why)))
             }
         }
@@ -176,7 +179,7 @@ impl NodeBlobs {
                     vec![Err(into_blob_read_error(to_blob_error(call_error)))]
                 }
                 Err(_) => {
-                    let why = self.link.late(BLOB_TIMEOUT);
+                    let why = self.link.timeout_message(BLOB_TIMEOUT);
                     vec![Err(BlobError::Unavailable(Cause::new(why)))]
                 }
             };

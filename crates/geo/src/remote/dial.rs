@@ -1,9 +1,9 @@
 //! An authenticated connection to a node.
 //!
-//! TCP and TLS are set up here, so that it is known which of them failed and why. A connection is
-//! used until it ends, and is never reopened behind the caller's back. A client learns only from
-//! its first read that a node refuses its certificate: TLS 1.3 lets a client start before the
-//! server has checked it.
+//! TCP and TLS are set up here, so that errors state which of them failed and why. A connection is
+//! used until it ends, and is never reopened implicitly. A client learns only from its first read
+//! that a node rejects its certificate: TLS 1.3 lets a client start before the server has checked
+//! it.
 
 use std::io;
 use std::pin::Pin;
@@ -27,9 +27,9 @@ use crate::remote::tls::{TlsFiles, connector};
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DialError {
-    /// A transient failure, perhaps.
+    /// A failure that may be transient.
     Unreachable(String),
-    /// A permanent failure: it lasts until somebody acts.
+    /// A permanent failure: an operator must fix it.
     Refused(String),
 }
 
@@ -50,17 +50,17 @@ pub(crate) async fn dial(
     files: &TlsFiles,
 ) -> Result<(Channel, Alert), DialError> {
     let refused = |what: String| DialError::Refused(what);
-    // Read again each time: certificates are replaced before they expire.
+    // Read the files each time: certificates are replaced before they expire.
     let tls = connector(files).map_err(|error| {
-        refused(format!("certificates of this side: {}", fulgurite_units::error_chain(&error)))
+        refused(format!("cannot use our certificates: {}", fulgurite_units::error_chain(&error)))
     })?;
     let server = ServerName::try_from(name.to_owned()).map_err(|_| {
-        refused(format!("{name:?} is no name that a certificate has: write letters of a host"))
+        refused(format!("{name:?} is not a valid name of a certificate: use a host name"))
     })?;
-    let away =
+    let unreachable =
         |error: io::Error| DialError::Unreachable(format!("no connection to {authority}: {error}"));
-    let socket = TcpStream::connect(authority).await.map_err(away)?;
-    configure_socket(&socket).map_err(away)?;
+    let socket = TcpStream::connect(authority).await.map_err(unreachable)?;
+    configure_socket(&socket).map_err(unreachable)?;
     let stream = tls
         .connect(server, socket)
         .await
@@ -70,7 +70,7 @@ pub(crate) async fn dial(
     let once = Arc::new(Mutex::new(Some(TokioIo::new(stream_with_alert))));
     let connector = tower::service_fn(move |_: Uri| {
         let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
-        async move { stream.ok_or_else(|| io::Error::other("the connection is over")) }
+        async move { stream.ok_or_else(|| io::Error::other("the connection was used already")) }
     });
     let endpoint = Endpoint::from_static("http://node")
         .initial_stream_window_size(WINDOW_BYTES)
@@ -96,8 +96,8 @@ pub(crate) fn configure_socket(socket: &TcpStream) -> io::Result<()> {
 pub(crate) fn connection_error(authority: &str, alert: &Alert, why: &str) -> DialError {
     match alert.received() {
         Some(alert) => DialError::Refused(format!(
-            "the node at {authority} refuses the certificate of this side ({alert}): name one with \
-             cert=FILE that is of its authority, allowed for clients, and not over"
+            "the node at {authority} rejects our certificate ({alert}): name one with cert=FILE \
+             that its CA issued for client authentication and that has not expired"
         )),
         None => DialError::Unreachable(format!("the node at {authority} does not answer: {why}")),
     }
@@ -109,16 +109,14 @@ fn handshake_error(authority: &str, name: &str, error: &io::Error) -> DialError 
     match inner {
         Some(RustlsError::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) => DialError::Refused(format!(
-            "the node at {authority} is another than {name:?}, which is asked for: {error}"
-        )),
+        )) => DialError::Refused(format!("the node at {authority} is not {name:?}: {error}")),
         Some(RustlsError::InvalidCertificate(_)) => DialError::Refused(format!(
-            "the certificate of the node at {authority} is not believed: {error}; is it of the \
-             authority that ca=FILE names?"
+            "the certificate of the node at {authority} is not trusted: {error}; was it issued by \
+             the CA that ca=FILE names?"
         )),
-        Some(RustlsError::AlertReceived(_)) => DialError::Refused(format!(
-            "the node at {authority} refuses the certificate of this side: {error}"
-        )),
+        Some(RustlsError::AlertReceived(_)) => {
+            DialError::Refused(format!("the node at {authority} rejects our certificate: {error}"))
+        }
         _ => DialError::Unreachable(format!("no connection to {authority}: {error}")),
     }
 }

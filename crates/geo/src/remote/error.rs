@@ -19,7 +19,7 @@ pub enum NodeError {
     Tls { what: String },
     #[error("cannot listen at {address}")]
     Listen { address: String, source: std::io::Error },
-    #[error("a node cannot serve that: {what}")]
+    #[error("a node cannot serve these stores: {what}")]
     Stores { what: String },
 }
 

@@ -31,7 +31,7 @@ pub const CALLS_MAX: usize = 1024;
 /// thousands of silent ones clears within seconds, and handshakes between continents complete
 /// meanwhile.
 pub const HANDSHAKE_LIMITS: HandshakeLimits = HandshakeLimits {
-    strangers: 256,
+    unauthenticated: 256,
     min_idle: Duration::from_millis(250),
     timeout: CONNECT_TIMEOUT,
     peers: 1024,
@@ -68,8 +68,8 @@ const _: () = assert!(ROWS_BYTES + ROW_BYTES_MAX < WIRE_BYTES_MAX, "a message of
 const _: () =
     assert!(METAS_PER_MESSAGE * (KEY_BYTES_MAX + 64) < WIRE_BYTES_MAX, "a message of a list");
 const _: () = assert!(PART_BYTES < WIRE_BYTES_MAX / 2, "a part is a message");
-const _: () = assert!(WIRE_BYTES_MAX < WINDOW_BYTES as usize, "a message takes one trip");
-const _: () = assert!(BLOB_BYTES_MAX <= BUFFER_BYTES_MAX, "any blob comes through");
+const _: () = assert!(WIRE_BYTES_MAX < WINDOW_BYTES as usize, "a message takes one round trip");
+const _: () = assert!(BLOB_BYTES_MAX <= BUFFER_BYTES_MAX, "any blob fits the buffer");
 const _: () = assert!(PAGE_ROWS <= 1024, "a message of a scan has as many rows");
 const _: () = assert!(CONNECT_TIMEOUT.as_secs() < STEP_TIMEOUT.as_secs(), "a step can connect");
 const _: () = assert!(STEP_TIMEOUT.as_secs() < BLOB_TIMEOUT.as_secs());

@@ -42,10 +42,10 @@ impl StoreKind {
         }
     }
 
-    const fn what(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Table => "table",
-            Self::Blobs => "folder of blobs",
+            Self::Blobs => "blob folder",
         }
     }
 }
@@ -73,7 +73,7 @@ pub(crate) enum CallError {
 pub(crate) struct Link {
     place: NodeEndpoint,
     files: TlsFiles,
-    part: StoreKind,
+    kind: StoreKind,
     dialing: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     caps: OnceLock<TableCaps>,
@@ -88,14 +88,14 @@ struct State {
 }
 
 impl Link {
-    pub(crate) fn new(place: NodeEndpoint, part: StoreKind) -> Self {
+    pub(crate) fn new(place: NodeEndpoint, kind: StoreKind) -> Self {
         let files = TlsFiles {
             ca: place.ca.clone(),
             certificate: place.certificate.clone(),
             key: place.key.clone(),
         };
         let (dialing, state, caps) = Default::default();
-        Self { place, files, part, dialing, state, caps }
+        Self { place, files, kind, dialing, state, caps }
     }
 
     /// Connects, and makes the node open the store. An unreachable node is no error, unless it is
@@ -104,7 +104,7 @@ impl Link {
         match self.connected(may_create).await {
             Ok(_) => Ok(()),
             Err(LinkError::Dial(DialError::Unreachable(why))) if !may_create => {
-                tracing::warn!(node = %self.place.authority, "not reached yet: {why}");
+                tracing::warn!(node = %self.place.authority, "the node is not reachable: {why}");
                 Ok(())
             }
             Err(error) => Err(self.open_error(error)),
@@ -115,17 +115,17 @@ impl Link {
         let place = self.place.address.clone();
         match error {
             LinkError::Store(failure) if is_missing(&failure) => {
-                OpenError::Missing { what: self.part.what(), place }
+                OpenError::Missing { what: self.kind.name(), place }
             }
             LinkError::Store(failure) if is_not_served(&failure) => {
-                let what = if self.part == StoreKind::Table { "table" } else { "blobs" };
+                let what = if self.kind == StoreKind::Table { "table" } else { "blobs" };
                 OpenError::NotServed { what, place }
             }
             LinkError::Store(failure) if is_foreign(&failure) => {
                 OpenError::Foreign { place, what: failure.what }
             }
             LinkError::Dial(DialError::Refused(what)) => OpenError::Foreign { place, what },
-            error @ (LinkError::Dial(_) | LinkError::Store(_)) => match self.part {
+            error @ (LinkError::Dial(_) | LinkError::Store(_)) => match self.kind {
                 StoreKind::Table => OpenError::Table { place, source: not_sent(error) },
                 StoreKind::Blobs => OpenError::Blob { place, source: blob_not_sent(error) },
             },
@@ -143,7 +143,7 @@ impl Link {
     }
 
     async fn connected(&self, may_create: bool) -> Result<(u64, Client), LinkError> {
-        let request = Instant::now();
+        let started = Instant::now();
         if let Some(current) = self.current() {
             return Ok(current);
         }
@@ -154,7 +154,7 @@ impl Link {
         // A caller that waited for another's failed attempt would wait just as long for the same
         // result.
         if let Some((when, error)) = &self.state().failed
-            && *when >= request
+            && *when >= started
         {
             return Err(error.clone());
         }
@@ -200,12 +200,12 @@ impl Link {
         let NodeEndpoint { authority, name, .. } = &self.place;
         let (channel, alert) = dial(authority, name, &self.files).await.map_err(LinkError::Dial)?;
         let mut client = Client::new(channel);
-        let request = OpenRequest { version: VERSION, part: self.part.number(), may_create };
+        let request = OpenRequest { version: VERSION, part: self.kind.number(), may_create };
         let reply: Result<OpenReply, Status> = client.unary(OPEN, request, ANSWER_TIMEOUT).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(status) if status.code() == Code::Unimplemented => {
-                return Err(wrong_version(authority, "no node, or one of another release"));
+                return Err(wrong_version(authority, "not a node, or one of another release"));
             }
             Err(status) => {
                 return Err(LinkError::Dial(connection_error(
@@ -232,7 +232,7 @@ impl Link {
         Q: prost::Message + Clone + 'static,
         A: prost::Message + Default + 'static,
     {
-        let calling = async {
+        let call = async {
             let mut has_retried = false;
             loop {
                 let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
@@ -251,11 +251,11 @@ impl Link {
                 }
             }
         };
-        let late = |_| Err(CallError::Lost(self.late(time_limit)));
-        timeout(time_limit, calling).await.unwrap_or_else(late)
+        let timed_out = |_| Err(CallError::Lost(self.timeout_message(time_limit)));
+        timeout(time_limit, call).await.unwrap_or_else(timed_out)
     }
 
-    pub(crate) fn late(&self, time_limit: Duration) -> String {
+    pub(crate) fn timeout_message(&self, time_limit: Duration) -> String {
         format!(
             "the node at {} did not answer within {} s",
             self.place.authority,
@@ -335,7 +335,7 @@ fn not_sent(error: LinkError) -> TableError {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is stays what it is")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors stay as they are")]
 fn blob_not_sent(error: LinkError) -> BlobError {
     match error {
         LinkError::Dial(DialError::Unreachable(why)) => BlobError::Unavailable(Cause::new(why)),

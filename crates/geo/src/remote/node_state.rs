@@ -33,7 +33,7 @@ pub(crate) struct NodeState {
     backoff: Arc<dyn Backoff>,
     entropy: Entropy,
     /// Limits concurrent calls.
-    pub(crate) working: Semaphore,
+    pub(crate) call_permits: Semaphore,
     /// Limits the bytes of buffered blobs.
     pub(crate) buffer_permits: Arc<Semaphore>,
     counts: Mutex<BTreeMap<&'static str, u64>>,
@@ -63,7 +63,7 @@ impl NodeState {
             stores: LazyStores::new(stores),
             backoff,
             entropy,
-            working: Semaphore::new(CALLS_MAX),
+            call_permits: Semaphore::new(CALLS_MAX),
             buffer_permits: Arc::new(Semaphore::new(BUFFER_BYTES_MAX / BUFFER_UNIT_BYTES)),
             counts: Mutex::default(),
         }
@@ -91,9 +91,7 @@ impl NodeState {
         let opened = match part {
             1 => self.stores.table(may_create).await.map(|table| Some(table.caps())),
             2 => self.stores.blobs(may_create).await.map(|_| None),
-            _ => {
-                Err(wire_errors::not_served("this node serves a table and blobs, and nothing else"))
-            }
+            _ => Err(wire_errors::not_served("a node serves only a table and blobs")),
         };
         Ok(match opened {
             Err(failure) => OpenReply { failure: Some(failure), ..reply },
@@ -115,18 +113,18 @@ impl NodeState {
     }
 
     pub(crate) async fn step(&self, request: Request<StepRequest>) -> Result<StepReply, Status> {
-        let StepRequest { key, question } = request.into_inner();
-        let begun = self.table_and_key(key).await.and_then(|(table, key)| {
-            let question = StepQuery::decode(&question)
-                .map_err(|error| wire_errors::invalid_request(&error))?;
-            Ok((table, key, question))
+        let StepRequest { key, question: query } = request.into_inner();
+        let started = self.table_and_key(key).await.and_then(|(table, key)| {
+            let query =
+                StepQuery::decode(&query).map_err(|error| wire_errors::invalid_request(&error))?;
+            Ok((table, key, query))
         });
-        let (table, key, question) = match begun {
-            Ok(begun) => begun,
+        let (table, key, query) = match started {
+            Ok(started) => started,
             Err(failure) => return Ok(wire_errors::not_started(failure)),
         };
-        let guess = if question.is_likely_new { Guess::Absent } else { Guess::Nothing };
-        let decide = |bytes: Option<&[u8]>| self.decide(bytes, &question);
+        let guess = if query.is_likely_new { Guess::Absent } else { Guess::Nothing };
+        let decide = |bytes: Option<&[u8]>| self.decide(bytes, &query);
         match transact(&*table, &key, guess, &*self.backoff, decide).await {
             Ok(done) => {
                 let answer = encode_answer(&done.result);
@@ -137,9 +135,9 @@ impl NodeState {
         }
     }
 
-    fn decide(&self, bytes: Option<&[u8]>, question: &StepQuery) -> Decision<Answer> {
+    fn decide(&self, bytes: Option<&[u8]>, query: &StepQuery) -> Decision<Answer> {
         let nonce = || u128::from_le_bytes(self.entropy.draw());
-        match step_bytes(bytes, &question.request, question.standing, nonce) {
+        match step_bytes(bytes, &query.request, query.standing, nonce) {
             Ok(Image { stepped, bytes: Some(bytes) }) => {
                 Decision::Write(Bytes::from(bytes), Ok((stepped.verdict, stepped.row)))
             }
@@ -197,11 +195,11 @@ impl NodeState {
     ) -> Result<Replies<RowsReply>, Status> {
         let ScanRequest { prefix, after } = request.into_inner();
         let (send, replies) = mpsc::channel(REPLY_QUEUE_LEN);
-        let begun = async {
+        let started = async {
             let (prefix, after) = (maybe_key(prefix)?, maybe_key(after)?);
             Ok((self.stores.table(false).await?, prefix, after))
         };
-        match begun.await {
+        match started.await {
             Ok((table, prefix, after)) => {
                 tokio::spawn(async move {
                     // It ends when the receiver is gone.

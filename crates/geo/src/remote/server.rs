@@ -1,7 +1,7 @@
 //! A node at an address. Clients must show a certificate before anything else of them is read.
 //!
 //! Connections and handshakes are limited in number, and handshakes in time: a client without a
-//! certificate takes no room from those with one (`fulgurite_accept`). A node that is stopped
+//! certificate takes no slot from those with one (`fulgurite_accept`). A node that is stopped
 //! accepts no more calls, and gives running ones some time to end. Not here: the answers
 //! ([`crate::remote::node_state`]).
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for NodeOptions {
 /// A running node.
 pub struct Node {
     address: SocketAddr,
-    served: Arc<NodeState>,
+    state: Arc<NodeState>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -82,12 +82,12 @@ impl Node {
             NodeError::Listen { address, source }
         })?;
         let backoff = Arc::new(RuntimeBackoff::new(entropy.clone()));
-        let served = Arc::new(NodeState::new(stores, backoff, entropy));
+        let state = Arc::new(NodeState::new(stores, backoff, entropy));
         let (stop, stopping) = watch::channel(false);
         let (incoming, accept) =
             admit_peers(listener, HANDSHAKE_LIMITS, handshake(tls), stopping.clone());
-        let serve = tokio::spawn(serve(Calls(Arc::clone(&served)), incoming, stopping));
-        Ok(Self { address, served, stop, tasks: vec![accept, serve] })
+        let serve = tokio::spawn(serve(Calls(Arc::clone(&state)), incoming, stopping));
+        Ok(Self { address, state, stop, tasks: vec![accept, serve] })
     }
 
     /// The address that it listens on.
@@ -100,7 +100,7 @@ impl Node {
     #[must_use]
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
         let name = |call: &'static str| call.rsplit('/').next().unwrap_or(call);
-        self.served.counts().into_iter().map(|(call, count)| (name(call), count)).collect()
+        self.state.counts().into_iter().map(|(call, count)| (name(call), count)).collect()
     }
 
     /// Stops accepting calls, lets running ones end, and closes all connections.
@@ -151,7 +151,7 @@ async fn serve(
         .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
         .serve_with_incoming_shutdown(calls, incoming, stopped);
     if let Err(error) = serving.await {
-        tracing::error!("a node answers no more: {}", error_chain(&error));
+        tracing::error!("a node has stopped serving: {}", error_chain(&error));
     }
 }
 

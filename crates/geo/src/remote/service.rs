@@ -40,68 +40,68 @@ impl tower::Service<http::Request<Body>> for Calls {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Answer {
-        let served = Arc::clone(&self.0);
+        let state = Arc::clone(&self.0);
         Box::pin(async move {
             if let Some(call) = CALLS.into_iter().find(|call| *call == request.uri().path()) {
-                served.count(call);
+                state.count(call);
             }
-            let working = Arc::clone(&served);
-            // It is never closed.
-            let _permit = working.working.acquire().await;
-            Ok(answer(served, request).await)
+            let limiter = Arc::clone(&state);
+            // The semaphore is never closed.
+            let _permit = limiter.call_permits.acquire().await;
+            Ok(answer(state, request).await)
         })
     }
 }
 
 /// A call with one request and one answer.
 macro_rules! unary {
-    ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |request: Request<$question>| {
-            let served = Arc::clone(&$served);
-            async move { served.$method(request).await.map(Response::new) }
+    ($state:ident, $request:ident, $method:ident, $request_type:ty, $answer:ty) => {{
+        let call = tower::service_fn(move |request: Request<$request_type>| {
+            let state = Arc::clone(&$state);
+            async move { state.$method(request).await.map(Response::new) }
         });
-        grpc::<$answer, $question>().unary(call, $request).await
+        grpc::<$answer, $request_type>().unary(call, $request).await
     }};
 }
 
 /// A call with one request and a stream of answers.
 macro_rules! streaming {
-    ($served:ident, $request:ident, $method:ident, $question:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |request: Request<$question>| {
-            let served = Arc::clone(&$served);
-            async move { served.$method(request).await.map(ReceiverStream::new).map(Response::new) }
+    ($state:ident, $request:ident, $method:ident, $request_type:ty, $answer:ty) => {{
+        let call = tower::service_fn(move |request: Request<$request_type>| {
+            let state = Arc::clone(&$state);
+            async move { state.$method(request).await.map(ReceiverStream::new).map(Response::new) }
         });
-        grpc::<$answer, $question>().server_streaming(call, $request).await
+        grpc::<$answer, $request_type>().server_streaming(call, $request).await
     }};
 }
 
-async fn answer(served: Arc<NodeState>, request: http::Request<Body>) -> http::Response<Body> {
+async fn answer(state: Arc<NodeState>, request: http::Request<Body>) -> http::Response<Body> {
     match request.uri().path() {
-        OPEN => unary!(served, request, open, OpenRequest, OpenReply),
-        STEP => unary!(served, request, step, StepRequest, StepReply),
-        READ => unary!(served, request, read, Keyed, RowReply),
-        CAS => unary!(served, request, cas, CasRequest, CasReply),
-        REMOVE => unary!(served, request, remove, RemoveRequest, Done),
-        ERASE => unary!(served, request, erase, Keyed, Done),
-        HEAD => unary!(served, request, head, Keyed, MetasReply),
-        DELETE => unary!(served, request, delete, Keyed, Done),
-        SCAN => streaming!(served, request, scan, ScanRequest, RowsReply),
-        LIST => streaming!(served, request, list, ListRequest, MetasReply),
+        OPEN => unary!(state, request, open, OpenRequest, OpenReply),
+        STEP => unary!(state, request, step, StepRequest, StepReply),
+        READ => unary!(state, request, read, Keyed, RowReply),
+        CAS => unary!(state, request, cas, CasRequest, CasReply),
+        REMOVE => unary!(state, request, remove, RemoveRequest, Done),
+        ERASE => unary!(state, request, erase, Keyed, Done),
+        HEAD => unary!(state, request, head, Keyed, MetasReply),
+        DELETE => unary!(state, request, delete, Keyed, Done),
+        SCAN => streaming!(state, request, scan, ScanRequest, RowsReply),
+        LIST => streaming!(state, request, list, ListRequest, MetasReply),
         GET => {
             let call = tower::service_fn(move |request: Request<GetRequest>| {
-                let served = Arc::clone(&served);
-                async move { served.get(request).await.map(Response::new) }
+                let state = Arc::clone(&state);
+                async move { state.get(request).await.map(Response::new) }
             });
             grpc::<GetPart, GetRequest>().server_streaming(call, request).await
         }
         CREATE => {
             let call = tower::service_fn(move |parts: Request<Streaming<CreatePart>>| {
-                let served = Arc::clone(&served);
-                async move { served.create(parts).await.map(Response::new) }
+                let state = Arc::clone(&state);
+                async move { state.create(parts).await.map(Response::new) }
             });
             grpc::<Done, CreatePart>().client_streaming(call, request).await
         }
-        _ => Status::unimplemented("there is no such call").into_http(),
+        _ => Status::unimplemented("unknown call").into_http(),
     }
 }
 

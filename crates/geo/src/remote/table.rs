@@ -113,13 +113,13 @@ impl NodeTable {
         &self,
         request: ScanRequest,
     ) -> Result<(u64, Streaming<RowsReply>), TableError> {
-        let calling = async {
+        let call = async {
             let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
             let replies = client.streaming(SCAN, request).await;
             Ok((number, replies.map_err(|status| self.link.call_error(number, &status))?))
         };
-        let late = |_| Err(CallError::Lost(self.link.late(ANSWER_TIMEOUT)));
-        let called = timeout(ANSWER_TIMEOUT, calling).await.unwrap_or_else(late);
+        let timed_out = |_| Err(CallError::Lost(self.link.timeout_message(ANSWER_TIMEOUT)));
+        let called = timeout(ANSWER_TIMEOUT, call).await.unwrap_or_else(timed_out);
         called.map_err(|call_error| into_read_error(to_table_error(call_error)))
     }
 
@@ -135,7 +135,7 @@ impl NodeTable {
             let rows = match next {
                 Ok(None) => return None,
                 Ok(Some(Ok(RowsReply { rows, failure }))) => {
-                    let mut rows: Vec<_> = rows.into_iter().map(keyed).collect();
+                    let mut rows: Vec<_> = rows.into_iter().map(decode_keyed_row).collect();
                     let Some(failure) = failure else { return Some((rows, Some(replies))) };
                     rows.push(Err(into_read_error(decode_table_error(failure))));
                     rows
@@ -145,7 +145,7 @@ impl NodeTable {
                     vec![Err(into_read_error(to_table_error(call_error)))]
                 }
                 Err(_) => {
-                    let why = self.link.late(ANSWER_TIMEOUT);
+                    let why = self.link.timeout_message(ANSWER_TIMEOUT);
                     vec![Err(TableError::Unavailable(Cause::new(why)))]
                 }
             };
@@ -155,10 +155,10 @@ impl NodeTable {
     }
 }
 
-fn keyed(keyed: KeyedRow) -> Result<(Key, Row), TableError> {
-    let wrong = |what: String| TableError::Corrupt(what);
-    let key = Key::new(keyed.key).map_err(|error| wrong(error.to_string()))?;
-    let row = keyed.row.ok_or_else(|| wrong(format!("row \"{key}\" came without bytes")))?;
+fn decode_keyed_row(keyed: KeyedRow) -> Result<(Key, Row), TableError> {
+    let corrupt = |what: String| TableError::Corrupt(what);
+    let key = Key::new(keyed.key).map_err(|error| corrupt(error.to_string()))?;
+    let row = keyed.row.ok_or_else(|| corrupt(format!("row \"{key}\" came without bytes")))?;
     Ok((key, decode_row(row)))
 }
 
@@ -166,14 +166,16 @@ fn keyed(keyed: KeyedRow) -> Result<(Key, Row), TableError> {
 impl RemoteExecutor for NodeTable {
     /// Sends the query again if its answer was lost. The node then reads the row again, and a step
     /// recognizes its own effect, so the query is idempotent.
-    async fn transact(&self, key: &Key, question: Bytes) -> Result<TransactReply, TransactError> {
-        let mut attempts = Attempts { key, sent: None, trips: 0 };
-        let late = self.link.late(STEP_TIMEOUT);
-        let request = timeout(STEP_TIMEOUT, self.send_query(&mut attempts, question)).await;
-        match request {
+    async fn transact(&self, key: &Key, query: Bytes) -> Result<TransactReply, TransactError> {
+        let mut attempts = Attempts { key, lost: None, trips: 0 };
+        let timeout_message = self.link.timeout_message(STEP_TIMEOUT);
+        let result = timeout(STEP_TIMEOUT, self.send_query(&mut attempts, query)).await;
+        match result {
             Ok(Ok(answer)) => Ok(TransactReply { answer, trips: attempts.trips }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(TransactError::Unknown { key: key.clone(), cause: Cause::new(late) }),
+            Err(_) => {
+                Err(TransactError::Unknown { key: key.clone(), cause: Cause::new(timeout_message) })
+            }
         }
     }
 }
@@ -181,7 +183,7 @@ impl RemoteExecutor for NodeTable {
 /// How often a query was sent, and what is known of tries with an unknown outcome.
 struct Attempts<'a> {
     key: &'a Key,
-    sent: Option<String>,
+    lost: Option<String>,
     trips: u32,
 }
 
@@ -189,7 +191,7 @@ impl Attempts<'_> {
     /// Returns the final error after the last try failed with this one.
     fn final_error(&self, error: TableError) -> TransactError {
         let key = self.key.clone();
-        match (&self.sent, error.certainty()) {
+        match (&self.lost, error.certainty()) {
             (Some(why), _) => {
                 TransactError::Unknown { key, cause: Cause::new(format!("{why}; {error}")) }
             }
@@ -203,18 +205,18 @@ impl NodeTable {
     async fn send_query(
         &self,
         attempts: &mut Attempts<'_>,
-        question: Bytes,
+        query: Bytes,
     ) -> Result<Bytes, TransactError> {
         loop {
             let request =
-                StepRequest { key: attempts.key.as_str().to_owned(), question: question.clone() };
+                StepRequest { key: attempts.key.as_str().to_owned(), question: query.clone() };
             attempts.trips += 1;
             let error = match self.link.unary::<_, StepReply>(STEP, request, ANSWER_TIMEOUT).await {
                 // This answer also covers an earlier try whose answer was lost.
                 Ok(reply) => return self.resolve_reply(attempts, reply),
                 Err(CallError::Lost(why)) => {
                     let error = TableError::Unavailable(Cause::new(why.clone()));
-                    attempts.sent.get_or_insert(why);
+                    attempts.lost.get_or_insert(why);
                     error
                 }
                 Err(call_error @ CallError::NotSent(_)) => to_table_error(call_error),
@@ -233,7 +235,7 @@ impl NodeTable {
         reply: StepReply,
     ) -> Result<Bytes, TransactError> {
         let answer = decode_step_reply(attempts.key, reply);
-        let Some(lost) = &attempts.sent else { return answer };
+        let Some(lost) = &attempts.lost else { return answer };
         // This try wrote nothing, but the outcome of the earlier one is unknown.
         answer.map_err(|error| TransactError::Unknown {
             key: attempts.key.clone(),

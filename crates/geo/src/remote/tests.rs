@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use expect_test::expect;
-use fulgurite_geo_core::{Command, Epoch, KnownVersions, Request as Asked, SiteState, StepQuery};
+use fulgurite_geo_core::{
+    Command, Epoch, KnownVersions, Request as GeoRequest, SiteState, StepQuery,
+};
 use prost::Message as _;
 use tonic::Request;
 
@@ -36,7 +38,7 @@ impl Stores for Rows {
     }
 }
 
-fn served() -> NodeState {
+fn node() -> NodeState {
     NodeState::new(
         Arc::new(Rows(MemoryTable::new())),
         Arc::new(NoBackoff),
@@ -44,18 +46,18 @@ fn served() -> NodeState {
     )
 }
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-fn question() -> StepQuery {
+fn query() -> StepQuery {
     let epoch = Epoch(1);
-    let request = Asked { epoch, known: KnownVersions::default(), command: Command::Read };
+    let request = GeoRequest { epoch, known: KnownVersions::default(), command: Command::Read };
     StepQuery { request, standing: SiteState { epoch, rebuilding: false }, is_likely_new: false }
 }
 
 #[test]
-fn the_proto_file_is_what_is_spoken() {
+fn proto_file_matches_the_code() {
     let text = include_str!("../../proto/node.proto");
     for call in CALLS {
         let name = call.strip_prefix("/fulgurite.site.v1.Node/").unwrap();
@@ -90,29 +92,29 @@ fn the_proto_file_is_what_is_spoken() {
 }
 
 #[test]
-fn messages_of_version_1_stay_as_they_are() {
-    let asked = StepRequest { key: "o/key".into(), question: Bytes::from(question().encode()) };
-    let text: String = asked.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+fn message_encoding_v1_is_stable() {
+    let request = StepRequest { key: "o/key".into(), question: Bytes::from(query().encode()) };
+    let text: String = request.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
     expect!["0a056f2f6b65791209010100000000010000"].assert_eq(&text);
 }
 
 #[tokio::test]
-async fn nothing_is_opened_in_another_version() {
-    let served = served();
-    let asked = |version, part| Request::new(OpenRequest { version, part, may_create: true });
-    let reply = served.open(asked(VERSION + 1, 1)).await.unwrap();
+async fn open_rejects_other_protocol_versions() {
+    let node = node();
+    let request = |version, part| Request::new(OpenRequest { version, part, may_create: true });
+    let reply = node.open(request(VERSION + 1, 1)).await.unwrap();
     assert_eq!((reply.version, reply.failure.is_none(), reply.max_row), (VERSION, true, 0));
-    let reply = served.open(asked(VERSION, 1)).await.unwrap();
+    let reply = node.open(request(VERSION, 1)).await.unwrap();
     assert!(check_opened("oslo:1", &reply).unwrap().cond_delete);
     let newer = OpenReply { version: 2, program: "9.9.9".to_owned(), ..OpenReply::default() };
     let LinkError::Dial(refused) = check_opened("oslo:1", &newer).unwrap_err() else {
         panic!("refused")
     };
-    let said = format!("{refused:?}");
-    assert!(said.contains("speaks version 2 (release 9.9.9)"), "{said}");
-    assert!(said.contains("run the same release at both ends"), "{said}");
+    let message = format!("{refused:?}");
+    assert!(message.contains("speaks version 2 (release 9.9.9)"), "{message}");
+    assert!(message.contains("run the same release at both ends"), "{message}");
     // It reports what it does not serve.
-    let reply = served.open(asked(VERSION, 2)).await.unwrap();
+    let reply = node.open(request(VERSION, 2)).await.unwrap();
     let failure = reply.failure.unwrap();
     assert!(
         wire_errors::is_not_served(&failure) && failure.what.contains("no blobs"),
@@ -121,24 +123,24 @@ async fn nothing_is_opened_in_another_version() {
 }
 
 #[tokio::test]
-async fn questions_that_make_no_sense_are_refused_and_nothing_is_written() {
-    let served = served();
-    let newer = [&[9], &question().encode()[1..]].concat();
-    for (key, question) in
-        [("o/key", newer), ("o/key", Vec::new()), ("not a key", question().encode())]
+async fn invalid_queries_are_rejected_without_a_write() {
+    let node = node();
+    let newer = [&[9], &query().encode()[1..]].concat();
+    for (key, query_bytes) in
+        [("o/key", newer), ("o/key", Vec::new()), ("not a key", query().encode())]
     {
-        let asked = StepRequest { key: key.to_owned(), question: Bytes::from(question) };
-        let reply = served.step(Request::new(asked)).await.unwrap();
-        let error = wire_errors::decode_step_reply(&at("o/key"), reply).unwrap_err();
+        let request = StepRequest { key: key.to_owned(), question: Bytes::from(query_bytes) };
+        let reply = node.step(Request::new(request)).await.unwrap();
+        let error = wire_errors::decode_step_reply(&new_key("o/key"), reply).unwrap_err();
         let TransactError::Refused { source, .. } = error else { panic!("{error}") };
         assert!(matches!(source, TableError::Denied(_)), "{source}");
     }
-    let read = served.read(Request::new(Keyed { key: "o/key".to_owned() })).await.unwrap();
+    let read = node.read(Request::new(Keyed { key: "o/key".to_owned() })).await.unwrap();
     assert_eq!((read.row, read.failure), (None, None));
 }
 
 #[test]
-fn errors_of_stores_come_back_as_they_were() {
+fn store_errors_round_trip() {
     let row = Row { bytes: Bytes::from_static(b"\x00there"), tag: Tag::new(&b"7"[..]) };
     let cause = || Cause::new("why");
     for error in [
@@ -156,11 +158,11 @@ fn errors_of_stores_come_back_as_they_were() {
             wire_errors::decode_table_error(wire_errors::encode_table_error(error.clone())),
             error
         );
-        let (key, source) = (at("a"), error);
+        let (key, source) = (new_key("a"), error);
         let refused = TransactError::Refused { key, source };
         if !matches!(refused, TransactError::Refused { source: TableError::Unavailable(_), .. }) {
             let back = wire_errors::decode_step_reply(
-                &at("a"),
+                &new_key("a"),
                 wire_errors::encode_transact_error(refused.clone()),
             );
             assert_eq!(back, Err(refused));
@@ -185,7 +187,7 @@ fn errors_of_stores_come_back_as_they_were() {
             error
         );
     }
-    let key = || at("a");
+    let key = || new_key("a");
     for error in [
         TransactError::Unknown { key: key(), cause: cause() },
         TransactError::Unavailable { key: key(), cause: cause() },

@@ -105,7 +105,7 @@ fn roots(path: &Path) -> Result<RootCertStore> {
 fn text(path: &Path) -> Result<Vec<u8>> {
     let length = std::fs::metadata(path).map_err(NodeError::read(path))?.len();
     if length > FILE_BYTES_MAX {
-        let what = format!("{length} bytes are too many");
+        let what = format!("it has {length} bytes, which is too long");
         return Err(NodeError::File { path: path.to_owned(), what });
     }
     std::fs::read(path).map_err(NodeError::read(path))

@@ -33,8 +33,8 @@ fn failure(kind: u32, what: impl Into<String>) -> Failure {
     Failure { kind, what: what.into(), number: None, row: None }
 }
 
-fn throttled(until: Option<Duration>) -> Failure {
-    let number = until.map(|until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
+fn throttled(wait: Option<Duration>) -> Failure {
+    let number = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
     Failure { number, ..failure(THROTTLED, "") }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn encode_table_error(error: TableError) -> Failure {
     match error {
         TableError::Conflict(current) => Failure { row: current.map(row), ..failure(CONFLICT, "") },
         TableError::Unavailable(cause) => failure(UNAVAILABLE, cause.to_string()),
-        TableError::Throttled(until) => throttled(until),
+        TableError::Throttled(wait) => throttled(wait),
         TableError::TooLarge(bytes) => too_large(bytes),
         TableError::Denied(cause) => failure(DENIED, cause.to_string()),
         TableError::Unsupported(what) => failure(UNSUPPORTED, what),
@@ -87,9 +87,9 @@ pub(crate) fn decode_table_error(failure: Failure) -> TableError {
         CONFLICT => TableError::Conflict(row.map(decode_row)),
         UNAVAILABLE | MISSING | FOREIGN | NOT_SERVED => TableError::Unavailable(cause()),
         THROTTLED => TableError::Throttled(number.map(Duration::from_millis)),
-        TOO_LARGE => TableError::TooLarge(bytes_of(number)),
+        TOO_LARGE => TableError::TooLarge(decode_bytes(number)),
         DENIED => TableError::Denied(cause()),
-        UNSUPPORTED => TableError::Unsupported("do what the node was asked for"),
+        UNSUPPORTED => TableError::Unsupported("execute this call"),
         CORRUPT => TableError::Corrupt(what),
         _ => TableError::Unknown(cause()),
     }
@@ -102,7 +102,7 @@ pub(crate) fn encode_blob_error(error: BlobError) -> Failure {
         BlobError::Exists => failure(EXISTS, ""),
         BlobError::Unavailable(cause) => failure(UNAVAILABLE, cause.to_string()),
         BlobError::Corrupt(what) => failure(CORRUPT, what),
-        BlobError::Throttled(until) => throttled(until),
+        BlobError::Throttled(wait) => throttled(wait),
         BlobError::Denied(cause) => failure(DENIED, cause.to_string()),
         BlobError::TooLarge(bytes) => too_large(bytes),
         BlobError::Unknown(cause) => failure(UNKNOWN, cause.to_string()),
@@ -118,7 +118,7 @@ pub(crate) fn decode_blob_error(failure: Failure) -> BlobError {
         EXISTS => BlobError::Exists,
         UNAVAILABLE | MISSING | FOREIGN | NOT_SERVED => BlobError::Unavailable(cause()),
         THROTTLED => BlobError::Throttled(number.map(Duration::from_millis)),
-        TOO_LARGE => BlobError::TooLarge(bytes_of(number)),
+        TOO_LARGE => BlobError::TooLarge(decode_bytes(number)),
         DENIED | UNSUPPORTED => BlobError::Denied(cause()),
         CORRUPT => BlobError::Corrupt(what),
         _ => BlobError::Unknown(cause()),
@@ -149,7 +149,7 @@ pub(crate) fn not_started(failure: Failure) -> StepReply {
 }
 
 /// Decodes the answer of a node, or the error that it answered with.
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever else there is was refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "all other errors are refusals")]
 pub(crate) fn decode_step_reply(
     key: &Key,
     reply: StepReply,
@@ -203,6 +203,6 @@ pub(crate) const fn is_foreign(failure: &Failure) -> bool {
     failure.kind == FOREIGN
 }
 
-fn bytes_of(number: Option<u64>) -> usize {
+fn decode_bytes(number: Option<u64>) -> usize {
     number.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX)
 }

@@ -40,7 +40,7 @@ pub(crate) enum Scheme {
     Node,
 }
 
-/// Names of the schemes, what each has as its host, and the options it takes.
+/// The schemes: their names, what the host part is, and the options they take.
 const SCHEMES: [(Scheme, &str, &str, &[&str]); 8] = [
     (Scheme::Directory, "dir", "nothing", &[]),
     (Scheme::Memory, "mem", "a name", &[]),
@@ -83,7 +83,7 @@ pub struct Address {
 
 /// An invalid address: what is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place} of the address of a site: {problem}; {remedy}")]
+#[error("invalid site address: {place}: {problem}; {remedy}")]
 pub struct AddressError {
     /// The part of the address.
     pub place: String,
@@ -144,20 +144,20 @@ impl FromStr for Address {
         };
         let known = SCHEMES.iter().find(|(_, name, ..)| *name == scheme);
         let Some(&(scheme, name, host_is, allowed)) = known else {
-            return Err(unknown("its scheme is none of those that there are"));
+            return Err(unknown("its scheme is unknown"));
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = match place.find('/') {
-            Some(at) => place.split_at(at),
+            Some(index) => place.split_at(index),
             None => (place, ""),
         };
         let (user, host) = user_and_host(scheme, authority)?;
         if (scheme == Scheme::Directory) != host.is_empty() {
             let is_directory = scheme == Scheme::Directory;
-            let written = format!("write {name}:// and {host_is}");
-            let rooted = "name a directory from the root: dir:///path".to_owned();
-            let remedy = if is_directory { rooted } else { written };
-            return Err(refuse("the host", format!("there should be {host_is}"), remedy));
+            let example = format!("write {name}:// and {host_is}");
+            let absolute = "use an absolute path: dir:///path".to_owned();
+            let remedy = if is_directory { absolute } else { example };
+            return Err(refuse("the host", format!("expected {host_is}"), remedy));
         }
         check_host(scheme, &host)?;
         let path = parse_path(scheme, path)?;
@@ -172,41 +172,42 @@ fn user_and_host(scheme: Scheme, text: &str) -> Result<(Option<String>, String),
         return Ok((None, decode("the host", text)?));
     };
     if user.contains(':') {
-        let remedy = "take it out, put it into an environment variable, and name that with \
+        let remedy = "remove it, set it in an environment variable, and name that with \
                       password_env=NAME";
-        return Err(refuse("the user", "a password stands in it", remedy));
+        return Err(refuse("the user", "it contains a password", remedy));
     }
     if scheme != Scheme::Postgres {
-        let remedy = "only postgres:// has one; name secrets by options, as in password_env=NAME";
-        return Err(refuse("the user", "this kind of store has none there", remedy));
+        let remedy =
+            "only postgres:// has a user; name secrets by options, as in password_env=NAME";
+        return Err(refuse("the user", "this kind of store has no user", remedy));
     }
     Ok((Some(decode("the user", user)?), decode("the host", host)?))
 }
 
 fn check_host(scheme: Scheme, host: &str) -> Result<(), AddressError> {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:,[]".contains(&byte);
+    let is_host_char = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:,[]".contains(&byte);
     let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_right = match scheme {
-        Scheme::Postgres | Scheme::Etcd | Scheme::Node => host.bytes().all(is_letter),
+    let is_valid = match scheme {
+        Scheme::Postgres | Scheme::Etcd | Scheme::Node => host.bytes().all(is_host_char),
         Scheme::Directory | Scheme::Memory | Scheme::S3 | Scheme::Google | Scheme::Azure => {
             host.bytes().all(is_simple)
         }
     };
-    if is_right {
+    if is_valid {
         return Ok(());
     }
-    Err(refuse("the host", "it has letters that none has", "write letters, digits, - . and _"))
+    Err(refuse("the host", "it has invalid characters", "use letters, digits, - . and _"))
 }
 
 fn parse_path(scheme: Scheme, text: &str) -> Result<String, AddressError> {
     let path = decode("the path", text)?;
     if scheme == Scheme::Directory {
-        let remedy = "name a directory from the root: dir:///path";
+        let remedy = "use an absolute path: dir:///path";
         let is_path = path.starts_with('/') && path.len() > 1 && !path.contains('\0');
         return if is_path {
             Ok(path)
         } else {
-            Err(refuse("the path", "it is no directory from the root", remedy))
+            Err(refuse("the path", "it is not an absolute path", remedy))
         };
     }
     let path = path.strip_prefix('/').unwrap_or(&path);
@@ -221,7 +222,7 @@ fn parse_path(scheme: Scheme, text: &str) -> Result<String, AddressError> {
         return Ok(path);
     }
     if scheme == Scheme::Memory {
-        return Err(refuse("the path", "a table in memory has none", "write mem://name"));
+        return Err(refuse("the path", "a table in memory has no path", "write mem://name"));
     }
     if scheme == Scheme::Node {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
@@ -266,7 +267,7 @@ fn parse_options(
         let is_url = value.starts_with("http://") || value.starts_with("https://");
         if name == "endpoint" && (!is_url || value.contains('@')) {
             let remedy = "write http://host:port or https://host, without a user";
-            return Err(refuse(place, "it is no URL of a server", remedy));
+            return Err(refuse(place, "it is not the URL of a server", remedy));
         }
         let is_variable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if name.ends_with("_env") && !value.bytes().all(is_variable) {
@@ -274,18 +275,18 @@ fn parse_options(
             return Err(refuse(place, "it is not the name of an environment variable", remedy));
         }
         if options.insert(name.to_owned(), value).is_some() {
-            return Err(refuse(place, "it is there twice", "write it once"));
+            return Err(refuse(place, "it is set twice", "set it once"));
         }
     }
     Ok(options)
 }
 
 fn decode(place: &str, text: &str) -> Result<String, AddressError> {
-    let text = percent_decode_str(text).decode_utf8().map_err(|_| {
-        refuse(place, "it is not UTF-8", "write it as UTF-8, percent-encoded where need be")
-    })?;
+    let text = percent_decode_str(text)
+        .decode_utf8()
+        .map_err(|_| refuse(place, "it is not UTF-8", "write it as percent-encoded UTF-8"))?;
     if text.contains(|c: char| c.is_control()) {
-        return Err(refuse(place, "it has control characters", "take them out"));
+        return Err(refuse(place, "it has control characters", "remove them"));
     }
     Ok(text.into_owned())
 }
@@ -304,8 +305,8 @@ impl fmt::Display for Address {
             f.write_str("/")?;
         }
         f.write_str(&encoded(&self.path))?;
-        for (at, (name, value)) in self.options.iter().enumerate() {
-            write!(f, "{}{name}={}", if at == 0 { '?' } else { '&' }, encoded(value))?;
+        for (index, (name, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{name}={}", if index == 0 { '?' } else { '&' }, encoded(value))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Random bytes and backoff, which are injected: nothing here draws entropy or reads a clock.
+//! Sources of random bytes and of backoff. Both are injected.
 
 use std::sync::Arc;
 use std::time::Duration;

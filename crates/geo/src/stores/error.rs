@@ -32,14 +32,14 @@ pub struct Cause(String);
 impl Cause {
     /// Creates a cause, truncated to a length that fits a log.
     #[must_use]
-    pub fn new(what: impl Into<String>) -> Self {
-        let mut what = what.into();
-        if what.len() > CAUSE_BYTES_MAX {
-            let end = (0..=CAUSE_BYTES_MAX).rev().find(|&at| what.is_char_boundary(at));
-            what.truncate(end.unwrap_or(0));
-            what.push_str("...");
+    pub fn new(text: impl Into<String>) -> Self {
+        let mut text = text.into();
+        if text.len() > CAUSE_BYTES_MAX {
+            let end = (0..=CAUSE_BYTES_MAX).rev().find(|&index| text.is_char_boundary(index));
+            text.truncate(end.unwrap_or(0));
+            text.push_str("...");
         }
-        Self(what)
+        Self(text)
     }
 }
 
@@ -55,22 +55,22 @@ impl fmt::Display for Cause {
 pub enum TableError {
     /// The row is not the expected one. Contains the current row if the store returns it; if not,
     /// there may be none.
-    #[error("the row is not the one that was expected")]
+    #[error("the row is not the expected one")]
     Conflict(Option<Row>),
     /// The outcome is unknown: it was sent, and no answer states what happened.
-    #[error("nobody knows what became of the call: {0}")]
+    #[error("the outcome of the call is unknown: {0}")]
     Unknown(Cause),
     /// It was not executed: it was not sent, or refused before anything changed.
-    #[error("the table cannot be asked now: {0}")]
+    #[error("the table is unavailable: {0}")]
     Unavailable(Cause),
     /// It was not executed: the store is overloaded, and may state when to retry.
-    #[error("the table has too much to do")]
+    #[error("the table is overloaded")]
     Throttled(Option<Duration>),
     /// A row of this many bytes is too long for the table.
     #[error("a row of {0} bytes is too long for the table")]
     TooLarge(usize),
     /// The store does not permit it with our credentials.
-    #[error("the table refuses access: {0}")]
+    #[error("the table denies access: {0}")]
     Denied(Cause),
     /// The table does not support it.
     #[error("the table cannot {0}")]
@@ -118,7 +118,7 @@ impl TableError {
 #[non_exhaustive]
 pub enum TransactError {
     /// A write was sent, and may have been applied or may still be.
-    #[error("nobody knows what became of a write of row \"{key}\": {cause}")]
+    #[error("the outcome of a write of row \"{key}\" is unknown: {cause}")]
     Unknown {
         /// The row's key.
         key: Key,
@@ -126,7 +126,7 @@ pub enum TransactError {
         cause: Cause,
     },
     /// Nothing of ours was written; the table does not answer.
-    #[error("row \"{key}\" was not written, the table cannot be asked now: {cause}")]
+    #[error("row \"{key}\" was not written, the table is unavailable: {cause}")]
     Unavailable {
         /// The row's key.
         key: Key,
@@ -134,7 +134,7 @@ pub enum TransactError {
         cause: Cause,
     },
     /// Nothing of ours was written; other writers won each time.
-    #[error("row \"{key}\" was not written: others were faster {tries} times")]
+    #[error("row \"{key}\" was not written: other writers won in all of {tries} tries")]
     Contended {
         /// The row's key.
         key: Key,
@@ -169,25 +169,25 @@ impl TransactError {
 #[non_exhaustive]
 pub enum BlobError {
     /// The store states that the blob does not exist.
-    #[error("there is no such blob")]
+    #[error("the blob does not exist")]
     NotFound,
     /// The blob already exists with other bytes.
-    #[error("there is another blob of that key")]
+    #[error("another blob exists under this key")]
     Exists,
     /// It was not executed.
-    #[error("the store cannot be asked now: {0}")]
+    #[error("the store is unavailable: {0}")]
     Unavailable(Cause),
     /// The outcome is unknown.
-    #[error("nobody knows what became of the call: {0}")]
+    #[error("the outcome of the call is unknown: {0}")]
     Unknown(Cause),
     /// The store returned other bytes than requested.
     #[error("the blob is damaged: {0}")]
     Corrupt(String),
     /// It was not executed: the store is overloaded.
-    #[error("the store has too much to do")]
+    #[error("the store is overloaded")]
     Throttled(Option<Duration>),
     /// The store does not permit it with our credentials.
-    #[error("the store refuses access: {0}")]
+    #[error("the store denies access: {0}")]
     Denied(Cause),
     /// A blob of this many bytes is too long.
     #[error("a blob of {0} bytes is too long")]
@@ -235,15 +235,15 @@ pub enum OpenError {
     /// The address is invalid, or names something that does not exist.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// There is nothing of ours there, and nothing was to be created.
-    #[error("there is no {what} at {place}; it is made when that is asked for")]
+    /// The store does not exist there, and was not to be created.
+    #[error("there is no {what} at {place}; it is created only on request")]
     Missing {
         /// A table or blobs.
         what: &'static str,
         /// The place.
         place: String,
     },
-    /// A node serves only the other of a table and blobs.
+    /// The node does not serve this kind of store.
     #[error("the node at {place} serves no {what}")]
     NotServed {
         /// A table or blobs.
@@ -251,7 +251,7 @@ pub enum OpenError {
         /// The place.
         place: String,
     },
-    /// There is something that is not ours.
+    /// The place holds something else.
     #[error("{place}: {what}")]
     Foreign {
         /// The place.

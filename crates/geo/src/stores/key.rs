@@ -50,11 +50,12 @@ impl Key {
     }
 }
 
-const _: () = assert!(KEY_BYTES_MAX == 700 && SEGMENT_BYTES_MAX == 200, "as is said below");
+const _: () =
+    assert!(KEY_BYTES_MAX == 700 && SEGMENT_BYTES_MAX == 200, "the messages below state these");
 
 /// Returns what is wrong with an invalid key.
 fn fault(text: &str) -> Option<&'static str> {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._=".contains(&byte);
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._=".contains(&byte);
     if text.len() > KEY_BYTES_MAX {
         return Some("it has more than 700 bytes");
     }
@@ -62,7 +63,7 @@ fn fault(text: &str) -> Option<&'static str> {
         "" => Some("a segment is empty"),
         "." | ".." => Some("a segment is . or .."),
         long if long.len() > SEGMENT_BYTES_MAX => Some("a segment has more than 200 bytes"),
-        some if some.bytes().all(is_letter) => None,
+        some if some.bytes().all(is_allowed) => None,
         _ => Some("only A-Z a-z 0-9 - . _ = and / are allowed"),
     })
 }
@@ -103,7 +104,7 @@ impl From<Key> for String {
 
 /// An invalid key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{key}\" is no key: {reason}")]
+#[error("invalid key \"{key}\": {reason}")]
 pub struct KeyError {
     key: String,
     reason: &'static str,

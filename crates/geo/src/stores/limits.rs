@@ -62,7 +62,8 @@ pub const OBJECT_KEY_BYTES_MAX: usize = 2048;
 /// Maximum bytes of a chunk, which is coded at once.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
 
-const _: () = assert!(KEY_BYTES_MAX + PREFIX_BYTES_MAX + 1 < 1024, "a row is an object of S3");
-const _: () = assert!(SEGMENT_BYTES_MAX < 255, "a segment is a file's name with a letter more");
-const _: () = assert!(ROW_BYTES_MAX * PAGE_ROWS / 3 * 4 < ANSWER_BYTES_MAX, "a page is answered");
+const _: () = assert!(KEY_BYTES_MAX + PREFIX_BYTES_MAX + 1 < 1024, "the key of a row fits S3");
+const _: () = assert!(SEGMENT_BYTES_MAX < 255, "a segment and a suffix are a file name");
+const _: () =
+    assert!(ROW_BYTES_MAX * PAGE_ROWS / 3 * 4 < ANSWER_BYTES_MAX, "a page fits an answer");
 const _: () = assert!(OBJECT_KEY_BYTES_MAX <= HEADER_BYTES_MAX / 2, "a key fits a header");

@@ -137,7 +137,7 @@ impl Opener {
     fn nodes(&self) -> Result<&dyn Nodes, AddressError> {
         self.nodes.as_deref().ok_or_else(|| {
             let remedy = "name the store itself";
-            refuse("the scheme", "this program asks no nodes", remedy)
+            refuse("the scheme", "this program does not support nodes", remedy)
         })
     }
 
@@ -147,15 +147,15 @@ impl Opener {
         (table.clone(), Arc::clone(blobs))
     }
 
-    /// Returns the value of the environment variable that an option names, or of the usual one.
+    /// Returns the value of the environment variable that an option names, or of the default one.
     fn secret(
         &self,
         address: &Address,
         option: &str,
-        usual: Option<&str>,
+        default_variable: Option<&str>,
     ) -> Result<Option<String>, AddressError> {
         let Some(name) = address.option(option) else {
-            return Ok(usual.and_then(|usual| self.environment.get(usual)).cloned());
+            return Ok(default_variable.and_then(|name| self.environment.get(name)).cloned());
         };
         let missing = || {
             let what = format!("there is no environment variable {name}");
@@ -165,7 +165,7 @@ impl Opener {
     }
 
     /// Returns the environment variables with this prefix, as `object_store` calls them.
-    fn usual<K: std::str::FromStr>(&self, beginning: &str) -> Vec<(K, &String)> {
+    fn environment_options<K: std::str::FromStr>(&self, beginning: &str) -> Vec<(K, &String)> {
         let named = self.environment.iter().filter(|(name, _)| name.starts_with(beginning));
         named
             .filter_map(|(name, value)| Some((name.to_ascii_lowercase().parse().ok()?, value)))
@@ -193,7 +193,7 @@ impl Opener {
 
     fn s3(&self, address: &Address, client: ClientOptions) -> Result<Built, OpenError> {
         let mut builder = AmazonS3Builder::new().with_client_options(client);
-        for (key, value) in self.usual::<AmazonS3ConfigKey>("AWS_") {
+        for (key, value) in self.environment_options::<AmazonS3ConfigKey>("AWS_") {
             builder = builder.with_config(key, value);
         }
         if let Some(endpoint) = address.option("endpoint") {
@@ -221,7 +221,7 @@ impl Opener {
     fn google(&self, address: &Address, client: ClientOptions) -> Result<Built, OpenError> {
         let client = client.with_allow_http(address.option("endpoint").is_some_and(is_plain));
         let mut builder = GoogleCloudStorageBuilder::new().with_client_options(client);
-        for (key, value) in self.usual::<GoogleConfigKey>("GOOGLE_") {
+        for (key, value) in self.environment_options::<GoogleConfigKey>("GOOGLE_") {
             builder = builder.with_config(key, value);
         }
         if let Some(endpoint) = address.option("endpoint") {
@@ -239,7 +239,7 @@ impl Opener {
 
     fn azure(&self, address: &Address, client: ClientOptions) -> Result<Built, OpenError> {
         let mut builder = MicrosoftAzureBuilder::new().with_client_options(client);
-        for (key, value) in self.usual::<AzureConfigKey>("AZURE_") {
+        for (key, value) in self.environment_options::<AzureConfigKey>("AZURE_") {
             builder = builder.with_config(key, value);
         }
         if let Some(account) = address.option("account") {
@@ -287,9 +287,9 @@ impl Opener {
             (None, Some("disable")) => PostgresTls::Off,
             (None, None) if is_loopback(host) => PostgresTls::Off,
             _ => {
-                let what = "the connection is to be secured, and it is not said by what";
-                let remedy = "name the authority of the server's certificate with ca=FILE, or \
-                              write sslmode=disable alone if nobody else is in the network";
+                let what = "the connection must be secured, but no CA is set";
+                let remedy = "name the CA of the server's certificate with ca=FILE, or write only \
+                              sslmode=disable in a private network";
                 return Err(refuse("the options ca and sslmode", what, remedy).into());
             }
         };
@@ -306,9 +306,9 @@ impl Opener {
                 "http"
             }
             _ => {
-                let remedy = "write tls=on, with ca=FILE if the authority is one of your own, or \
-                              tls=off if nobody else is in the network";
-                let what = "whether the connection is secured is not said";
+                let remedy = "write tls=on, with ca=FILE for a private CA, or tls=off in a \
+                              private network";
+                let what = "it does not state whether the connection uses TLS";
                 return Err(refuse("the option tls", what, remedy).into());
             }
         };
@@ -323,7 +323,7 @@ impl Opener {
                 let password = self.secret(address, "password_env", Some("ETCD_PASSWORD"))?;
                 let missing = || {
                     let remedy = "set ETCD_PASSWORD, or name a variable with password_env=NAME";
-                    refuse("the option user", "its password is nowhere", remedy)
+                    refuse("the option user", "its password is not set", remedy)
                 };
                 Some((user.to_owned(), password.ok_or_else(missing)?))
             }
@@ -347,9 +347,9 @@ fn node(address: &Address) -> Result<NodeEndpoint, AddressError> {
         return Err(refuse("the host", "it has no port", remedy));
     }
     let file = |option: &str| {
-        let remedy = "write node://host:port/name?ca=FILE&cert=FILE&key=FILE: the authority of \
-                      both sides, the certificate of this program, and its key";
-        let missing = || refuse(format!("the option {option}"), "it is not there", remedy);
+        let remedy = "write node://host:port/name?ca=FILE&cert=FILE&key=FILE: the CA of both \
+                      sides, the certificate of this program, and its key";
+        let missing = || refuse(format!("the option {option}"), "it is missing", remedy);
         address.option(option).map(PathBuf::from).ok_or_else(missing)
     };
     let bare_host = host.trim_start_matches('[').trim_end_matches(']');
@@ -371,17 +371,17 @@ async fn directory(address: &Address, may_create: bool) -> Result<BucketBlobs, O
     let failed = |source| OpenError::Blob { place: place.clone(), source };
     let unavailable = |what: String| failed(BlobError::Unavailable(Cause::new(what)));
     if may_create {
-        let made = std::fs::create_dir_all(&folder).and_then(|()| sync_ancestors(&folder));
-        made.map_err(|error| unavailable(error.to_string()))?;
+        let created = std::fs::create_dir_all(&folder).and_then(|()| sync_ancestors(&folder));
+        created.map_err(|error| unavailable(error.to_string()))?;
     } else if !folder.is_dir() {
-        return Err(OpenError::Missing { what: "folder of blobs", place });
+        return Err(OpenError::Missing { what: "blob folder", place });
     }
     let store =
         LocalFileSystem::new_with_prefix(&folder).map_err(|e| unavailable(e.to_string()))?;
     let blobs = BucketBlobs::new(Arc::new(store.with_fsync(true)), Path::default());
     match blobs.with_marker(may_create).await {
         Ok(blobs) => Ok(blobs),
-        Err(BlobError::NotFound) => Err(OpenError::Missing { what: "mark of blobs", place }),
+        Err(BlobError::NotFound) => Err(OpenError::Missing { what: "blob marker", place }),
         Err(error) => Err(failed(error)),
     }
 }
@@ -390,14 +390,14 @@ fn prefix(address: &Address, what: &str) -> Path {
     Path::from(format!("{}/{what}", address.path))
 }
 
-/// No retries: only the caller can tell its own earlier write from another's.
+/// Disables retries: only the caller can distinguish its own earlier write from another's.
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, retry_timeout: ANSWER_TIMEOUT, ..RetryConfig::default() }
 }
 
 fn client_options(address: &Address, is_for_blobs: bool) -> Result<ClientOptions, OpenError> {
-    let within = if is_for_blobs { BLOB_TIMEOUT } else { ANSWER_TIMEOUT };
-    let client = ClientOptions::new().with_connect_timeout(CONNECT_TIMEOUT).with_timeout(within);
+    let timeout = if is_for_blobs { BLOB_TIMEOUT } else { ANSWER_TIMEOUT };
+    let client = ClientOptions::new().with_connect_timeout(CONNECT_TIMEOUT).with_timeout(timeout);
     let Some(path) = address.option("ca") else { return Ok(client) };
     let pem = file("ca", path)?;
     let found = Certificate::from_pem_bundle(&pem).map_err(|error| {
@@ -418,8 +418,8 @@ fn check_provider() -> Result<(), AddressError> {
     if rustls::crypto::CryptoProvider::get_default().is_some() {
         return Ok(());
     }
-    let what = "this process has chosen nobody who does its TLS";
-    let remedy = "install rustls's provider of ring when the program starts";
+    let what = "this process has no TLS provider";
+    let remedy = "install the ring provider of rustls when the program starts";
     Err(refuse("the store", what, remedy))
 }
 
@@ -439,13 +439,13 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Splits a text into host and port; IPv6 addresses are in brackets.
-fn host_and_port(text: &str, usual: u16) -> Result<(&str, u16), AddressError> {
+fn host_and_port(text: &str, default_port: u16) -> Result<(&str, u16), AddressError> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (text, None),
     };
     let is_host = !host.is_empty() && (host.starts_with('[') || !host.contains([':', ',']));
-    let port = port.map_or(Ok(usual), str::parse);
+    let port = port.map_or(Ok(default_port), str::parse);
     match (is_host, port) {
         (true, Ok(port)) => Ok((host, port)),
         _ => Err(refuse("the host", "it is not a host with a port", "write host or host:port")),

@@ -39,7 +39,7 @@ impl TableCaps {
 
 /// Rows under keys.
 ///
-/// Calls are never retried behind the caller's back: a write that is sent twice may conflict with
+/// An implementation never retries a call by itself: a write that is sent twice may conflict with
 /// itself.
 #[async_trait]
 pub trait Table: Send + Sync {

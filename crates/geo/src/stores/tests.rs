@@ -19,7 +19,7 @@ pub(crate) fn entropy(seed: u64) -> Entropy {
 }
 
 #[test]
-fn keys_are_what_every_store_takes_as_it_is() {
+fn keys_accept_only_portable_characters() {
     let (segment, long) = ("s".repeat(SEGMENT_BYTES_MAX), ["k"; KEY_BYTES_MAX / 2].join("/"));
     for right in ["a", "a/b", "A-Z.0_9=/x", ".a", "...", &segment, &long] {
         assert_eq!(Key::new(right).unwrap().as_str(), right);
@@ -28,12 +28,12 @@ fn keys_are_what_every_store_takes_as_it_is() {
     let wrong = ["", "/", "a/", "/a", "a//b", ".", "a/..", "a b", "a!", "\u{e4}", "a\0", "a\n"];
     for wrong in wrong.into_iter().chain([&*segment, &*long]) {
         let error = Key::new(wrong).unwrap_err().to_string();
-        assert!(error.contains("is no key") && !error.contains('\n'), "{error}");
+        assert!(error.contains("invalid key") && !error.contains('\n'), "{error}");
     }
 }
 
 #[test]
-fn below_is_behind_a_slash() {
+fn is_below_compares_whole_segments() {
     let key = |text| Key::new(text).unwrap();
     assert!(key("a/b").is_below(&key("a")));
     assert!(key("a/b/c").is_below(&key("a")));

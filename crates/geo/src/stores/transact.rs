@@ -98,14 +98,14 @@ pub async fn transact<R: Send>(
         Guess::Row(row) => KnownRow::Guessed(Some(row)),
     };
     let mut transaction = Transaction { table, key, calls: 0, last: None, maybe_applied: None };
-    let mut sent: Option<UnresolvedWrite<R>> = None;
+    let mut pending: Option<UnresolvedWrite<R>> = None;
     while transaction.calls < TRIES_MAX {
-        if let Some(unresolved) = sent.take() {
+        if let Some(unresolved) = pending.take() {
             match transaction.resolve(unresolved).await? {
                 Resolved::Done(done) => return Ok(done),
                 Resolved::OtherRow(row) => known = KnownRow::Read(row),
                 Resolved::Open(unresolved) => {
-                    sent = Some(unresolved);
+                    pending = Some(unresolved);
                     backoff.wait(backoff_limit(transaction.calls)).await;
                     continue;
                 }
@@ -133,11 +133,11 @@ pub async fn transact<R: Send>(
                     backoff.wait(backoff_limit(transaction.calls)).await;
                 }
                 Written::NotDone => backoff.wait(backoff_limit(transaction.calls)).await,
-                Written::Open(unresolved) => sent = Some(unresolved),
+                Written::Open(unresolved) => pending = Some(unresolved),
             },
         }
     }
-    Err(transaction.give_up(sent.map(|sent| sent.cause)))
+    Err(transaction.give_up(pending.map(|write| write.cause)))
 }
 
 enum Resolved<R> {

@@ -29,13 +29,13 @@ async fn store_with_object() -> (Shelf, GeoStore) {
 async fn assert_clean(shelf: &Shelf, store: &GeoStore) {
     tokio::time::sleep(Duration::from_secs(120)).await;
     for site in 0..3 {
-        assert_eq!(shelf.blob_keys(site).await.len(), 2, "of site {site}");
+        assert_eq!(shelf.blob_keys(site).await.len(), 2, "at site {site}");
     }
     assert_eq!(read(store, "stays").await.unwrap(), bytes(1, 100_000));
 }
 
-async fn begin(store: &GeoStore, lengths: &[usize]) -> Box<dyn MultipartUpload> {
-    let mut upload = store.put_multipart(&Path::from("given-up")).await.unwrap();
+async fn begin_upload(store: &GeoStore, lengths: &[usize]) -> Box<dyn MultipartUpload> {
+    let mut upload = store.put_multipart(&Path::from("abandoned")).await.unwrap();
     for (number, length) in (2..).zip(lengths) {
         upload.put_part(PutPayload::from(bytes(number, *length))).await.unwrap();
     }
@@ -43,9 +43,9 @@ async fn begin(store: &GeoStore, lengths: &[usize]) -> Box<dyn MultipartUpload> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_an_upload_that_is_given_up_nothing_stays() {
+async fn aborted_upload_leaves_no_fragments() {
     let (shelf, store) = store_with_object().await;
-    let mut upload = begin(&store, &[200_000, 200_000, 70_000]).await;
+    let mut upload = begin_upload(&store, &[200_000, 200_000, 70_000]).await;
     assert_eq!(shelf.blob_keys(0).await.len(), 2 + 4 + 4 + 2);
     upload.abort().await.unwrap();
     assert_clean(&shelf, &store).await;
@@ -56,9 +56,9 @@ async fn of_an_upload_that_is_given_up_nothing_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_an_upload_that_cannot_be_completed_nothing_stays() {
+async fn failed_upload_leaves_no_fragments() {
     let (shelf, store) = store_with_object().await;
-    let mut upload = begin(&store, &[200_000]).await;
+    let mut upload = begin_upload(&store, &[200_000]).await;
     drop(upload.put_part(PutPayload::from(bytes(9, 200_000))));
     let failed = upload.complete().await.unwrap_err();
     assert!(failed.to_string().contains("part 1 of the upload was not put"), "{failed}");
@@ -66,20 +66,20 @@ async fn of_an_upload_that_cannot_be_completed_nothing_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_is_complete_may_be_given_up_and_stays() {
+async fn abort_after_complete_keeps_the_object() {
     let (shelf, store) = store_with_object().await;
-    let mut upload = begin(&store, &[200_000, 200_000]).await;
+    let mut upload = begin_upload(&store, &[200_000, 200_000]).await;
     upload.complete().await.unwrap();
     upload.abort().await.unwrap();
     drop(upload);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let whole = [bytes(2, 200_000), bytes(3, 200_000)].concat();
-    assert_eq!(read(&store, "given-up").await.unwrap(), whole);
+    assert_eq!(read(&store, "abandoned").await.unwrap(), whole);
     assert_eq!(shelf.blob_keys(0).await.len(), 2 + 4 + 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_put_whose_source_ends_early_nothing_stays() {
+async fn put_with_truncated_source_leaves_no_fragments() {
     let (shelf, store) = store_with_object().await;
     put(&store, "source", &bytes(2, LENGTH)).await.unwrap();
     // Its last chunk is lost: the copy gets as far as that.
@@ -96,45 +96,45 @@ async fn of_a_put_whose_source_ends_early_nothing_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_put_that_nobody_waits_for_nothing_stays() {
+async fn canceled_put_leaves_no_fragments() {
     let (shelf, store) = store_with_object().await;
     shelf.fail("site-1");
-    let (one, key) = (bytes(2, LENGTH), Path::from("given-up"));
-    let cut = Duration::from_millis(20);
+    let (one, key) = (bytes(2, LENGTH), Path::from("abandoned"));
+    let timeout = Duration::from_millis(20);
     // The failing site is retried after 50 ms.
     let payload = PutPayload::from(one);
-    tokio::time::timeout(cut, store.put(&key, payload)).await.unwrap_err();
+    tokio::time::timeout(timeout, store.put(&key, payload)).await.unwrap_err();
     assert!(shelf.blob_keys(0).await.len() > 2, "some of it was written");
     assert_clean_without(&shelf, &store, "site-1").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_put_that_too_few_sites_take_nothing_stays() {
+async fn put_at_too_few_sites_leaves_no_fragments() {
     let (shelf, store) = store_with_object().await;
     let written = store.snapshot().sites[0].bytes_written;
     shelf.fail("site-1");
     shelf.fail("site-2");
-    let failed = put(&store, "given-up", &bytes(2, LENGTH)).await.unwrap_err();
+    let failed = put(&store, "abandoned", &bytes(2, LENGTH)).await.unwrap_err();
     assert!(failed.to_string().contains("too few fragments"), "{failed}");
     assert!(store.snapshot().sites[0].bytes_written > written, "some of it was written");
-    shelf.mend("site-2");
+    shelf.repair("site-2");
     assert_clean_without(&shelf, &store, "site-1").await;
 }
 
 async fn assert_clean_without(shelf: &Shelf, store: &GeoStore, failed: &str) {
     tokio::time::sleep(Duration::from_secs(120)).await;
-    shelf.mend(failed);
+    shelf.repair(failed);
     assert_clean(shelf, store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_proposed_stays_though_nobody_knows_what_became_of_it() {
+async fn indeterminate_put_keeps_its_fragments() {
     let (shelf, store) = store_with_object().await;
     shelf.refuse_rows(true);
     let one = bytes(2, LENGTH);
-    put(&store, "given-up", &one).await.unwrap_err();
+    put(&store, "abandoned", &one).await.unwrap_err();
     tokio::time::sleep(Duration::from_secs(120)).await;
     for site in 0..3 {
-        assert_eq!(shelf.blob_keys(site).await.len(), 2 + 20, "of site {site}");
+        assert_eq!(shelf.blob_keys(site).await.len(), 2 + 20, "at site {site}");
     }
 }

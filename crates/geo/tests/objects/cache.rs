@@ -1,5 +1,5 @@
-//! Gets with a fragment cache: what they still request from other sites, and what not. Time
-//! advances only while all tasks wait, so that no site seems slow.
+//! Gets with a fragment cache: what they still request from other sites. Time advances only while
+//! all tasks wait, so that no site seems slow.
 
 use std::time::Duration;
 
@@ -59,31 +59,31 @@ impl World {
                 return snapshot;
             }
         }
-        panic!("nothing was kept: {:?}", self.store.snapshot());
+        panic!("nothing was cached: {:?}", self.store.snapshot());
     }
 }
 
-fn read_elsewhere(snapshot: &Snapshot) -> u64 {
+fn remote_bytes_read(snapshot: &Snapshot) -> u64 {
     snapshot.sites[1..].iter().map(|site| site.bytes_read).sum()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_get_brings_nothing_from_elsewhere() {
+async fn cached_get_reads_no_remote_fragments() {
     let world = World::new().await;
     let before = world.fill().await;
     assert!(before.cache_misses > 0 && before.cache_bytes > 150_000, "{before:?}");
     let after = world.get().await;
-    assert_eq!(read_elsewhere(&after), read_elsewhere(&before));
+    assert_eq!(remote_bytes_read(&after), remote_bytes_read(&before));
     assert!(after.cache_hits > before.cache_hits);
     // The rows are still read: the cache does not know which version is the last one.
     assert!(after.read_rounds > before.read_rounds);
     let part = world.store.get_range(&key(), 70_000..290_001).await.unwrap();
     assert_eq!(part, world.object.slice(70_000..290_001));
-    assert_eq!(read_elsewhere(&world.store.snapshot()), read_elsewhere(&before));
+    assert_eq!(remote_bytes_read(&world.store.snapshot()), remote_bytes_read(&before));
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_serves_while_the_fragments_of_other_sites_are_gone() {
+async fn cache_serves_while_remote_fragments_are_gone() {
     let world = World::new().await;
     world.fill().await;
     for site in [1, 2] {
@@ -100,7 +100,7 @@ async fn it_serves_while_the_fragments_of_other_sites_are_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_damaged_there_is_fetched_from_its_site_again() {
+async fn damaged_cache_entry_is_fetched_again() {
     let world = World::new().await;
     let before = world.fill().await;
     let mut damaged = 0;
@@ -115,22 +115,22 @@ async fn what_is_damaged_there_is_fetched_from_its_site_again() {
     }
     assert!(damaged > 0);
     let after = world.get().await;
-    assert!(read_elsewhere(&after) > read_elsewhere(&before));
+    assert!(remote_bytes_read(&after) > remote_bytes_read(&before));
     // It is cached again in the background.
-    let mut read = read_elsewhere(&after);
+    let mut read = remote_bytes_read(&after);
     for _ in 0..1000 {
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let now = read_elsewhere(&world.get().await);
+        let now = remote_bytes_read(&world.get().await);
         if now == read {
             return;
         }
         read = now;
     }
-    panic!("each get brings bytes from elsewhere: {:?}", world.store.snapshot());
+    panic!("each get reads bytes from other sites: {:?}", world.store.snapshot());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_this_program_removes_is_removed_there_as_well() {
+async fn garbage_collection_evicts_cached_fragments() {
     let world = World::new().await;
     world.fill().await;
     world.store.delete(&key()).await.unwrap();
@@ -141,7 +141,7 @@ async fn what_this_program_removes_is_removed_there_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_version_is_read_past_what_is_kept_of_the_old_one() {
+async fn get_ignores_cached_old_version() {
     let world = World::new().await;
     world.fill().await;
     let new = Bytes::from(vec![9; 300_000]);

@@ -5,7 +5,7 @@ use object_store::integration as suite;
 use crate::shelf::Shelf;
 
 #[tokio::test]
-async fn sites_conform() {
+async fn sites_pass_object_store_conformance() {
     for shelf in [Shelf::new(3, 2, 1), Shelf::new(5, 3, 2)] {
         let store = shelf.init().await;
         suite::put_get_delete_list(&store).await;
@@ -16,7 +16,7 @@ async fn sites_conform() {
 }
 
 #[tokio::test]
-async fn sites_list_as_others_do() {
+async fn sites_pass_listing_conformance() {
     let store = Shelf::new(3, 2, 1).init().await;
     suite::list_uses_directories_correctly(&store).await;
     suite::list_with_delimiter(&store).await;
@@ -24,7 +24,7 @@ async fn sites_list_as_others_do() {
 }
 
 #[tokio::test]
-async fn sites_copy_and_rename_as_others_do() {
+async fn sites_pass_copy_and_rename_conformance() {
     let store = Shelf::new(3, 2, 1).init().await;
     suite::rename_and_copy(&store).await;
     suite::copy_if_not_exists(&store).await;
@@ -34,7 +34,7 @@ async fn sites_copy_and_rename_as_others_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_come_back_as_they_were_put_in_parts() {
+async fn multipart_objects_round_trip() {
     let store = Shelf::new(3, 2, 1).init().await;
     suite::stream_get(&store).await;
     suite::multipart_race_condition(&store, true).await;
@@ -42,7 +42,7 @@ async fn objects_come_back_as_they_were_put_in_parts() {
 }
 
 #[tokio::test]
-async fn versions_are_given_by_their_number() {
+async fn versions_are_addressed_by_number() {
     let mut shelf = Shelf::new(3, 2, 1);
     shelf.map.versions = fulgurite_geo::objects::Versions::All(fulgurite_geo::objects::All::All);
     let store = shelf.init().await;

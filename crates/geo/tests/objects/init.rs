@@ -8,7 +8,7 @@ use crate::site_failures::{bytes, put, read};
 /// A creation that was killed after the sites had the map but before its file did succeeds when it
 /// is run again.
 #[tokio::test(start_paused = true)]
-async fn beginning_again_goes_on_and_takes_no_other_map() {
+async fn init_is_idempotent_and_rejects_another_map() {
     let shelf = Shelf::new(3, 2, 1);
     drop(shelf.init().await);
     let store = shelf.init().await;

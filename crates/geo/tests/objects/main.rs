@@ -4,11 +4,11 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tests say what they saw"
+    reason = "tests print their results"
 )]
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests of servers look until they are there, and how long is the caller's wish"
+    reason = "tests poll servers until they answer; the caller sets how long"
 )]
 
 mod abandoned_writes;
@@ -17,11 +17,11 @@ mod conformance;
 mod history;
 mod init;
 mod notes;
+mod notifications;
 mod older_copies;
 mod real;
 // The servers that tests of stores start.
-mod notifications;
-#[allow(dead_code, reason = "some are for those alone")]
+#[allow(dead_code, reason = "some items are used only there")]
 #[path = "../stores/servers.rs"]
 mod servers;
 mod shelf;

@@ -8,7 +8,7 @@ use crate::shelf::Shelf;
 use crate::site_failures::{bytes, put, read};
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_told_is_noted_and_told_later() {
+async fn dropped_notifications_leave_hints() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let (more, one) = (40, bytes(1, 10));
@@ -36,9 +36,9 @@ async fn what_cannot_be_told_is_noted_and_told_later() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     for site in 0..3 {
         let rows = shelf.rows(site).await;
-        assert_eq!(rows.len(), count, "of site {site}");
+        assert_eq!(rows.len(), count, "at site {site}");
         let knows = |row: &fulgurite_geo_core::Row| row.known.decided.values().all(|it| it.durable);
         let notified = rows.iter().filter(|row| row.open.is_empty() && knows(row));
-        assert_eq!(notified.count(), count, "of site {site}");
+        assert_eq!(notified.count(), count, "at site {site}");
     }
 }

@@ -49,17 +49,22 @@ struct Tables {
     /// Whether notifications of decisions are held back.
     hold: watch::Sender<bool>,
     /// Number of held notifications at all sites, and their maximum.
-    held: AtomicUsize,
-    held_most: AtomicUsize,
+    held_count: AtomicUsize,
+    held_count_max: AtomicUsize,
 }
 
 impl Shelf {
     /// Creates sites in memory.
     pub(crate) fn new(sites: usize, data: u8, parity: u8) -> Self {
-        Self::at(sites, data, parity, |site| format!("mem://site-{site}"))
+        Self::with_places(sites, data, parity, |site| format!("mem://site-{site}"))
     }
 
-    pub(crate) fn at(sites: usize, data: u8, parity: u8, place: impl Fn(usize) -> String) -> Self {
+    pub(crate) fn with_places(
+        sites: usize,
+        data: u8,
+        parity: u8,
+        place: impl Fn(usize) -> String,
+    ) -> Self {
         let entry = |site: usize| SiteEntry {
             name: format!("site-{site}"),
             table: Some(place(site)),
@@ -124,7 +129,7 @@ impl Shelf {
     /// number held.
     pub(crate) fn hold_notifications(&self, hold: bool) -> usize {
         self.tables.hold.send_replace(hold);
-        self.tables.held_most.load(Ordering::Relaxed)
+        self.tables.held_count_max.load(Ordering::Relaxed)
     }
 
     /// Returns the rows of all objects at a site.
@@ -138,7 +143,7 @@ impl Shelf {
             .await
     }
 
-    pub(crate) fn mend(&self, site: &str) {
+    pub(crate) fn repair(&self, site: &str) {
         self.down.lock().unwrap().remove(site);
         self.mute.lock().unwrap().remove(site);
     }
@@ -210,12 +215,12 @@ impl<S: ?Sized> Flaky<S> {
         self.down.lock().unwrap().contains(&self.name)
     }
 
-    fn table(&self) -> Result<(), TableError> {
+    fn check_table(&self) -> Result<(), TableError> {
         let cause = || TableError::Unavailable(Cause::new("down"));
         if self.is_down() { Err(cause()) } else { Ok(()) }
     }
 
-    fn blob(&self) -> Result<(), BlobError> {
+    fn check_blob(&self) -> Result<(), BlobError> {
         let cause = || BlobError::Unavailable(Cause::new("down"));
         if self.is_down() { Err(cause()) } else { Ok(()) }
     }
@@ -223,16 +228,16 @@ impl<S: ?Sized> Flaky<S> {
 
 impl Tables {
     /// Refuses a row, or holds it for a while.
-    async fn look_at(&self, new: &[u8]) -> Result<(), TableError> {
+    async fn filter_row(&self, new: &[u8]) -> Result<(), TableError> {
         if self.refuse.load(Ordering::Relaxed) {
-            return Err(TableError::Unavailable(Cause::new("no rows now")));
+            return Err(TableError::Unavailable(Cause::new("rows are refused")));
         }
         let row = fulgurite_geo_core::Row::decode(new).unwrap();
         if !row.known.decided.is_empty() {
-            let held = self.held.fetch_add(1, Ordering::Relaxed) + 1;
-            self.held_most.fetch_max(held, Ordering::Relaxed);
+            let held = self.held_count.fetch_add(1, Ordering::Relaxed) + 1;
+            self.held_count_max.fetch_max(held, Ordering::Relaxed);
             self.hold.subscribe().wait_for(|hold| !hold).await.unwrap();
-            self.held.fetch_sub(1, Ordering::Relaxed);
+            self.held_count.fetch_sub(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -245,25 +250,25 @@ impl Table for Flaky<dyn Table> {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        self.table()?;
+        self.check_table()?;
         self.inner.read(key).await
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
-        self.table()?;
+        self.check_table()?;
         if key.as_str().starts_with("o/") {
-            self.tables.look_at(&new).await?;
+            self.tables.filter_row(&new).await?;
         }
         self.inner.cas(key, expect, new).await
     }
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
-        self.table()?;
+        self.check_table()?;
         self.inner.remove(key, tag).await
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
-        self.table()?;
+        self.check_table()?;
         self.inner.erase(key).await
     }
 
@@ -272,7 +277,7 @@ impl Table for Flaky<dyn Table> {
         prefix: Option<&Key>,
         after: Option<Key>,
     ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
-        match self.table() {
+        match self.check_table() {
             Ok(()) => self.inner.scan(prefix, after),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }
@@ -282,26 +287,26 @@ impl Table for Flaky<dyn Table> {
 #[async_trait]
 impl Blob for Flaky<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
-        self.blob()?;
+        self.check_blob()?;
         self.inner.create(key, body).await?;
         if self.mute.lock().unwrap().contains(&self.name) {
-            return Err(BlobError::Unknown(Cause::new("its answer is lost")));
+            return Err(BlobError::Unknown(Cause::new("the answer is lost")));
         }
         Ok(())
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
-        self.blob()?;
+        self.check_blob()?;
         self.inner.get(key, range).await
     }
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
-        self.blob()?;
+        self.check_blob()?;
         self.inner.head(key).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
-        self.blob()?;
+        self.check_blob()?;
         self.inner.delete(key).await
     }
 
@@ -310,7 +315,7 @@ impl Blob for Flaky<dyn Blob> {
         prefix: Option<&Key>,
         before: UnixTime,
     ) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
-        match self.blob() {
+        match self.check_blob() {
             Ok(()) => self.inner.list(prefix, before),
             Err(error) => stream::iter([Err(error)]).boxed(),
         }

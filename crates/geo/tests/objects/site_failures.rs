@@ -28,7 +28,7 @@ pub(crate) async fn put(store: &GeoStore, key: &str, bytes: &Bytes) -> object_st
 }
 
 #[tokio::test]
-async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
+async fn one_site_may_fail_and_is_repaired_on_return() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let (before, during) = (bytes(1, 100_000), bytes(2, 9_000_000));
@@ -39,7 +39,7 @@ async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
     assert_eq!(read(&store, "during").await.unwrap(), during);
     assert_eq!(read(&store, "before").await.unwrap(), during);
     assert!(store.snapshot().hints > 0, "{:?}", store.snapshot());
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     let report = store.process_hints().await.unwrap();
     assert!(report.rebuilt > 0 && report.missing == 0 && report.lost.is_empty(), "{report:?}");
     assert_eq!(store.snapshot().hints, 0);
@@ -48,40 +48,40 @@ async fn one_site_may_fail_and_is_made_whole_when_it_is_back() {
         shelf.fail(other);
         assert_eq!(read(&store, "during").await.unwrap(), during, "without {other}");
         assert_eq!(read(&store, "before").await.unwrap(), during, "without {other}");
-        shelf.mend(other);
+        shelf.repair(other);
     }
 }
 
 #[tokio::test]
-async fn who_watches_is_told_of_a_site_that_fails_and_of_what_it_lacks() {
+async fn subscriber_sees_site_failure_and_hints() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let mut watch = store.watch();
-    let GeoUpdate::Snapshot(snapshot) = watch.next().await else { panic!("the scene comes first") };
+    let GeoUpdate::Snapshot(snapshot) = watch.next().await else {
+        panic!("the snapshot comes first")
+    };
     assert_eq!((snapshot.sites.len(), snapshot.hints), (3, 0));
     shelf.fail("site-1");
     put(&store, "one", &bytes(1, 100_000)).await.unwrap();
     let mut wanted = vec![GeoEvent::SlowWrites { writes: 1 }, GeoEvent::Hints { hints: 1 }];
     let mut count = 0;
     while !wanted.is_empty() {
-        let GeoUpdate::Step(step, event) = watch.next().await else {
-            panic!("one scene is enough")
-        };
+        let GeoUpdate::Step(step, event) = watch.next().await else { panic!("a second snapshot") };
         count += 1;
         assert_eq!(step, count);
         wanted.retain(|wanted| *wanted != event);
     }
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     store.process_hints().await.unwrap();
     let mut wanted = vec![GeoEvent::Hints { hints: 0 }];
     while !wanted.is_empty() {
-        let GeoUpdate::Step(_, event) = watch.next().await else { panic!("one scene is enough") };
+        let GeoUpdate::Step(_, event) = watch.next().await else { panic!("a second snapshot") };
         wanted.retain(|wanted| *wanted != event);
     }
 }
 
 #[tokio::test]
-async fn two_of_three_sites_down_is_a_clear_error_and_goes_on_when_they_are_back() {
+async fn two_sites_down_fail_clearly_and_recover() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let one = bytes(1, 50_000);
@@ -92,14 +92,14 @@ async fn two_of_three_sites_down_is_a_clear_error_and_goes_on_when_they_are_back
     assert!(failed.to_string().contains("too few sites answer"), "{failed}");
     let failed = put(&store, "two", &one).await.unwrap_err();
     assert!(failed.to_string().contains("too few"), "{failed}");
-    shelf.mend("site-0");
-    shelf.mend("site-1");
+    shelf.repair("site-0");
+    shelf.repair("site-1");
     assert_eq!(read(&store, "one").await.unwrap(), one);
     put(&store, "two", &one).await.unwrap();
 }
 
 #[tokio::test]
-async fn two_programs_see_each_other_at_once() {
+async fn programs_see_each_others_writes_at_once() {
     let shelf = Shelf::new(3, 2, 1);
     let (one, other) = (shelf.init().await, GeoStore::open(shelf.options()).await.unwrap());
     for number in 0..20 {
@@ -116,7 +116,7 @@ async fn two_programs_see_each_other_at_once() {
 }
 
 #[tokio::test]
-async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
+async fn site_down_at_open_is_opened_on_return() {
     let shelf = Shelf::new(3, 2, 1);
     let one = bytes(1, 50_000);
     put(&shelf.init().await, "one", &one).await.unwrap();
@@ -129,22 +129,22 @@ async fn a_site_that_was_away_at_the_start_is_taken_in_when_it_is_back() {
     };
     assert_eq!(up(&store), [true, false, true]);
     assert_eq!(read(&store, "one").await.unwrap(), one);
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     // It is polled within a third of the lease, which is 4 s here.
-    let within = std::time::Duration::from_secs(30);
+    let limit = std::time::Duration::from_secs(30);
     let back = async {
         while up(&store) != [true; 3] {
             tokio::task::yield_now().await;
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(within, back).await.unwrap();
+    tokio::time::timeout(limit, back).await.unwrap();
     shelf.fail("site-0");
     assert_eq!(read(&store, "one").await.unwrap(), one);
 }
 
 #[tokio::test]
-async fn a_site_that_was_away_at_the_start_makes_a_quorum_when_another_is_lost() {
+async fn site_down_at_open_completes_a_quorum_later() {
     let shelf = Shelf::new(3, 2, 1);
     let one = bytes(1, 50_000);
     put(&shelf.init().await, "one", &one).await.unwrap();
@@ -152,19 +152,19 @@ async fn a_site_that_was_away_at_the_start_makes_a_quorum_when_another_is_lost()
     let store = GeoStore::open(shelf.options()).await.unwrap();
     shelf.fail("site-0");
     assert!(read(&store, "one").await.is_err());
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     // The map cannot be confirmed before the missing site is opened.
-    let within = std::time::Duration::from_secs(60);
+    let limit = std::time::Duration::from_secs(60);
     let back = async {
         while read(&store, "one").await.ok().as_ref() != Some(&one) {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(within, back).await.unwrap();
+    tokio::time::timeout(limit, back).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_may_have_been_written_is_not_said_to_be_absent() {
+async fn indeterminate_put_is_not_reported_absent() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let one = bytes(1, 50_000);
@@ -172,17 +172,17 @@ async fn what_may_have_been_written_is_not_said_to_be_absent() {
         shelf.lose_answers(site);
     }
     let failed = put(&store, "one", &one).await.unwrap_err();
-    assert!(failed.to_string().contains("it may be, or become, version 1"), "{failed}");
+    assert!(failed.to_string().contains("the write may be, or become, version 1"), "{failed}");
     assert_eq!(read(&store, "one").await.unwrap(), one);
     for site in ["site-0", "site-1"] {
-        shelf.mend(site);
+        shelf.repair(site);
     }
     assert!(store.process_hints().await.unwrap().missing == 0);
     assert_eq!(read(&store, "one").await.unwrap(), one);
 }
 
 #[tokio::test]
-async fn of_many_who_create_one_does() {
+async fn one_of_many_concurrent_creates_succeeds() {
     let shelf = Shelf::new(3, 2, 1);
     let one = shelf.init().await;
     let other = GeoStore::open(shelf.options()).await.unwrap();
@@ -207,7 +207,7 @@ async fn of_many_who_create_one_does() {
 }
 
 #[tokio::test]
-async fn a_lost_site_is_replaced_and_holds_what_it_held() {
+async fn lost_site_is_replaced_and_rebuilt() {
     let mut shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let all: Vec<_> =
@@ -217,9 +217,9 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
     }
     shelf.fail("site-2");
     put(&store, "during", &all[0].1).await.unwrap();
-    // The old place never comes back; its name now refers to another place.
-    shelf.mend("site-2");
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    // The old place stays lost; its name now refers to another place.
+    shelf.repair("site-2");
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     assert_eq!((report.problems.clone(), report.lost.clone()), (vec![], vec![]), "{report:?}");
     assert_eq!(report.restored, 14, "{report:?}");
     let map = store.map();
@@ -235,18 +235,18 @@ async fn a_lost_site_is_replaced_and_holds_what_it_held() {
         }
         assert_eq!(read(&store, "during").await.unwrap(), all[0].1);
         put(&store, "after", &all[1].1).await.unwrap();
-        shelf.mend(other);
+        shelf.repair(other);
     }
 }
 
 /// Another place for a lost site.
-fn elsewhere() -> SiteEntry {
+fn new_place() -> SiteEntry {
     let place = Some("mem://elsewhere".to_owned());
     SiteEntry { name: String::new(), table: place.clone(), blobs: place, rebuilding: false }
 }
 
 /// Puts so many objects that every choice of sites holds fragments of one.
-async fn many(store: &GeoStore) {
+async fn put_many(store: &GeoStore) {
     for number in 0..30 {
         put(store, &format!("o/{number}"), &bytes(number, 9_000)).await.unwrap();
     }
@@ -254,14 +254,14 @@ async fn many(store: &GeoStore) {
 
 /// Replaces site 2 while a fault of a site prevents its fragments from being rebuilt, and again
 /// once that is fixed.
-async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: &str) {
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+async fn replace_twice(shelf: &Shelf, store: &GeoStore, failed: &str) {
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     assert!(report.missing > 0 && report.lost.is_empty(), "{report:?}");
     let [problem] = &*report.problems else { panic!("{report:?}") };
     assert!(problem.starts_with("site \"site-2\" is not rebuilt: "), "{problem}");
-    assert!(store.map().sites[2].rebuilding, "the map says that it is not rebuilt");
-    shelf.mend(wrong);
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    assert!(store.map().sites[2].rebuilding, "the map marks it as rebuilding");
+    shelf.repair(failed);
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     assert_eq!((report.missing, report.problems.clone()), (0, vec![]), "{report:?}");
     assert!(!store.map().sites[2].rebuilding);
     // All that it held exists.
@@ -270,81 +270,81 @@ async fn is_replaced_at_the_second_time(shelf: &Shelf, store: &GeoStore, wrong: 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_site_is_not_made_again_while_others_have_too_few_fragments() {
+async fn rebuild_waits_for_enough_fragments_elsewhere() {
     let shelf = Shelf::new(5, 2, 1);
     let store = shelf.init().await;
-    many(&store).await;
+    put_many(&store).await;
     shelf.fail("site-1");
-    is_replaced_at_the_second_time(&shelf, &store, "site-1").await;
+    replace_twice(&shelf, &store, "site-1").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_site_is_not_made_again_while_its_fragments_cannot_be_written() {
+async fn rebuild_waits_until_its_fragments_are_written() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
-    many(&store).await;
+    put_many(&store).await;
     shelf.lose_answers("site-2");
-    is_replaced_at_the_second_time(&shelf, &store, "site-2").await;
+    replace_twice(&shelf, &store, "site-2").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_site_is_made_again_though_another_lacks_fragments() {
+async fn rebuild_succeeds_though_another_site_lacks_fragments() {
     let shelf = Shelf::new(5, 2, 2);
     let store = shelf.init().await;
-    many(&store).await;
+    put_many(&store).await;
     shelf.fail("site-1");
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     // What site-1 has is unknown: that is reported, but does not matter here.
     assert!(report.missing > 0, "{report:?}");
     assert_eq!((report.problems.clone(), report.lost.clone()), (vec![], vec![]), "{report:?}");
     assert!(!store.map().sites[2].rebuilding);
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!((report.whole, report.rebuilt), (report.objects, 0), "{report:?}");
 }
 
 /// Interrupts a replacement of site 2 after so many leases.
-async fn cut_short_after(store: &GeoStore, leases: f64) {
+async fn interrupt_replacement(store: &GeoStore, leases: f64) {
     let lease = std::time::Duration::from_nanos(store.map().lease.as_nanos());
-    let replaced = store.replace_site("site-2", elsewhere(), &|_, _| {});
-    let cut = tokio::time::timeout(lease.mul_f64(leases), replaced).await;
-    assert!(cut.is_err(), "it is not done before");
+    let replaced = store.replace_site("site-2", new_place(), &|_, _| {});
+    let result = tokio::time::timeout(lease.mul_f64(leases), replaced).await;
+    assert!(result.is_err(), "the replacement ended too early");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_was_cut_short_waits_until_every_program_knows() {
+async fn interrupted_replacement_waits_for_the_lease_again() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
-    many(&store).await;
+    put_many(&store).await;
     let lease = std::time::Duration::from_nanos(store.map().lease.as_nanos());
-    cut_short_after(&store, 0.5).await;
+    interrupt_replacement(&store, 0.5).await;
     assert!(store.map().sites[2].rebuilding, "the sites have the new map");
     let began = tokio::time::Instant::now();
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     assert_eq!((report.missing, report.problems.clone()), (0, vec![]), "{report:?}");
     assert!(began.elapsed() >= lease * 2, "{:?} of {lease:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_was_cut_short_in_its_last_wait_goes_on() {
+async fn replacement_interrupted_in_its_last_wait_resumes() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
-    many(&store).await;
-    cut_short_after(&store, 1.5).await;
+    put_many(&store).await;
+    interrupt_replacement(&store, 1.5).await;
     assert!(!store.map().sites[2].rebuilding, "it was rebuilt");
-    let report = store.replace_site("site-2", elsewhere(), &|_, _| {}).await.unwrap();
+    let report = store.replace_site("site-2", new_place(), &|_, _| {}).await.unwrap();
     assert_eq!((report.whole, report.problems.clone()), (report.objects, vec![]), "{report:?}");
     for other in ["site-0", "site-1"] {
         shelf.fail(other);
         for number in 0..30 {
             assert_eq!(read(&store, &format!("o/{number}")).await.unwrap(), bytes(number, 9_000));
         }
-        shelf.mend(other);
+        shelf.repair(other);
     }
 }
 
 #[tokio::test]
-async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
+async fn unreachable_versions_are_collected_after_the_grace() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     for number in 0..4 {
@@ -353,7 +353,7 @@ async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
     put(&store, "gone", &bytes(9, 30_000)).await.unwrap();
     store.delete(&Path::from("gone")).await.unwrap();
     let report = store.collect(&|_| {}).await.unwrap();
-    assert_eq!((report.collected, report.left), (0, 0), "nothing is past its grace: {report:?}");
+    assert_eq!((report.collected, report.left), (0, 0), "the grace period is not over: {report:?}");
     assert_eq!(shelf.blob_keys(0).await.len(), 5);
     shelf.now.fetch_add(2 * 3_600_000, Ordering::Relaxed);
     let report = store.collect(&|_| {}).await.unwrap();
@@ -362,14 +362,14 @@ async fn what_nobody_can_ask_for_is_removed_after_the_grace() {
     let report = store.collect(&|_| {}).await.unwrap();
     assert_eq!((report.collected, report.left), (1, 0), "{report:?}");
     for site in 0..3 {
-        assert_eq!(shelf.blob_keys(site).await.len(), 1, "of site {site}");
+        assert_eq!(shelf.blob_keys(site).await.len(), 1, "at site {site}");
     }
     assert_eq!(read(&store, "often").await.unwrap(), bytes(3, 30_000));
     assert!(read(&store, "gone").await.is_err());
 }
 
 #[tokio::test]
-async fn a_version_that_is_removed_while_it_is_read_is_not_said_to_be_lost() {
+async fn version_collected_during_a_read_is_not_lost() {
     let mut shelf = Shelf::new(3, 2, 1);
     shelf.map.chunk = ByteCount::new(CHUNK_BYTES_MIN);
     let store = shelf.init().await;
@@ -393,25 +393,25 @@ async fn a_version_that_is_removed_while_it_is_read_is_not_said_to_be_lost() {
 }
 
 #[tokio::test]
-async fn fragments_of_nothing_are_swept_and_others_stay() {
+async fn orphan_sweep_removes_only_orphans() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
-    let kept_bytes = bytes(1, 30_000);
-    put(&store, "kept", &kept_bytes).await.unwrap();
+    let expected = bytes(1, 30_000);
+    put(&store, "kept", &expected).await.unwrap();
     // An upload that is never completed.
     let mut upload = store.put_multipart(&Path::from("never")).await.unwrap();
     upload.put_part(PutPayload::from(bytes(2, 30_000))).await.unwrap();
     drop(upload);
     assert_eq!(shelf.blob_keys(1).await.len(), 2);
-    let swept = store.sweep(Duration::from_secs(1), &|_| {}).await.unwrap_err();
-    assert!(swept.to_string().contains("old at least"), "{swept}");
+    let error = store.sweep(Duration::from_secs(1), &|_| {}).await.unwrap_err();
+    assert!(error.to_string().contains("an age of at least"), "{error}");
     // Stores date their blobs by their own clocks; this one uses the machine's.
     let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() * 1000;
     shelf.now.store(now + 86_400_000, Ordering::Relaxed);
-    let swept = store.sweep(Duration::from_secs(3600), &|_| {}).await.unwrap();
-    assert_eq!((swept.swept, swept.whole, swept.problems.clone()), (3, 3, vec![]), "{swept:?}");
-    assert_eq!(read(&store, "kept").await.unwrap(), kept_bytes);
+    let report = store.sweep(Duration::from_secs(3600), &|_| {}).await.unwrap();
+    assert_eq!((report.swept, report.whole, report.problems.clone()), (3, 3, vec![]), "{report:?}");
+    assert_eq!(read(&store, "kept").await.unwrap(), expected);
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
 }
 
@@ -426,7 +426,7 @@ async fn collect_all(shelf: &Shelf, store: &GeoStore) {
 }
 
 #[tokio::test]
-async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
+async fn stripe_is_collected_with_its_last_object() {
     let mut shelf = Shelf::new(3, 2, 1);
     shelf.map.batch = Duration::from_millis(20);
     let store = shelf.init().await;
@@ -440,9 +440,9 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     for (key, bytes) in &all {
         assert_eq!(read(&store, key).await.unwrap(), *bytes);
     }
-    shelf.mend("site-1");
+    shelf.repair("site-1");
     let listed: Vec<_> = store.list(None).try_collect().await.unwrap();
-    assert_eq!(listed.len(), 40, "stripes are no objects that anybody sees");
+    assert_eq!(listed.len(), 40, "stripes are not listed as objects");
     // A fragment of a stripe is rebuilt with the stripe.
     let key = shelf.blob_keys(2).await.remove(0);
     shelf.blobs_of(2).await.delete(&key).await.unwrap();
@@ -453,14 +453,14 @@ async fn small_objects_share_a_stripe_and_the_last_one_takes_it_along() {
     }
     collect_all(&shelf, &store).await;
     assert_eq!(read(&store, "s/0").await.unwrap(), all[0].1);
-    assert_eq!(shelf.blob_keys(0).await.len(), 1, "the stripe of the one that is left");
+    assert_eq!(shelf.blob_keys(0).await.len(), 1, "the stripe of the remaining object");
     store.delete(&Path::from("s/0")).await.unwrap();
     collect_all(&shelf, &store).await;
     assert_eq!(shelf.blob_keys(0).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stripe_goes_however_long_the_list_of_its_objects_is() {
+async fn stripe_with_a_long_key_list_is_collected() {
     let mut shelf = Shelf::new(3, 2, 1);
     // The batch is full before that.
     shelf.map.batch = Duration::from_secs(3600);
@@ -485,14 +485,14 @@ async fn a_stripe_goes_however_long_the_list_of_its_objects_is() {
     }
     collect_all(&shelf, &store).await;
     assert_eq!(read(&store, &last.0).await.unwrap(), last.1);
-    assert_eq!(shelf.blob_keys(0).await.len(), 3, "the stripe of the one that is left");
+    assert_eq!(shelf.blob_keys(0).await.len(), 3, "the stripe of the remaining object");
     store.delete(&Path::from(last.0.as_str())).await.unwrap();
     collect_all(&shelf, &store).await;
     assert_eq!(shelf.blob_keys(0).await, []);
 }
 
 #[tokio::test]
-async fn damaged_and_missing_fragments_are_read_around_and_made_again() {
+async fn damaged_and_missing_fragments_are_rebuilt() {
     let shelf = Shelf::new(3, 2, 1);
     let store = shelf.init().await;
     let one = bytes(1, 300_000);

@@ -30,8 +30,8 @@ const TABLE_MS: u64 = 20;
 const BLOB_WRITE_MS: u64 = 60;
 const BLOB_READ_MS: u64 = 40;
 
-/// Sites as seen from one of them.
-struct From {
+/// The sites as seen from one of them.
+struct SiteView {
     shelf: Shelf,
     site: usize,
     cut: Cut,
@@ -58,7 +58,7 @@ const NONE: usize = usize::MAX;
 /// Timeout of a call to a site that is cut off.
 const GIVE_UP_MS: u64 = 1500;
 
-impl From {
+impl SiteView {
     fn trip(&self, to: &SiteEntry) -> u64 {
         TRIPS[self.site][Self::number(&self.shelf, to)]
     }
@@ -67,14 +67,14 @@ impl From {
         shelf.map.site(&site.name).unwrap().index()
     }
 
-    fn far<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry) -> Far<S> {
+    fn distant_store<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry) -> DistantStore<S> {
         let (number, cut) = (Self::number(&self.shelf, site), self.cut.clone());
-        Far { inner, trip: self.trip(site), number, cut }
+        DistantStore { inner, trip: self.trip(site), number, cut }
     }
 }
 
 #[async_trait]
-impl OpenSites for From {
+impl OpenSites for SiteView {
     async fn table(
         &self,
         site: &SiteEntry,
@@ -82,7 +82,7 @@ impl OpenSites for From {
         may_create: bool,
     ) -> Result<Arc<dyn Table>, OpenError> {
         let inner = self.shelf.table(site, address, may_create).await?;
-        Ok(Arc::new(self.far(inner, site)))
+        Ok(Arc::new(self.distant_store(inner, site)))
     }
 
     async fn blobs(
@@ -92,21 +92,21 @@ impl OpenSites for From {
         may_create: bool,
     ) -> Result<Arc<dyn Blob>, OpenError> {
         let inner = self.shelf.blobs(site, address, may_create).await?;
-        Ok(Arc::new(self.far(inner, site)))
+        Ok(Arc::new(self.distant_store(inner, site)))
     }
 }
 
 /// A remote store.
-struct Far<S: ?Sized> {
+struct DistantStore<S: ?Sized> {
     inner: Arc<S>,
     trip: u64,
     number: usize,
     cut: Cut,
 }
 
-impl<S: ?Sized> Far<S> {
+impl<S: ?Sized> DistantStore<S> {
     /// Waits as long as a call takes. Fails if it does not reach its store.
-    async fn takes(&self, service: u64) -> Result<(), Cause> {
+    async fn delay(&self, service: u64) -> Result<(), Cause> {
         if self.cut.site.load(Ordering::Relaxed) == self.number {
             sleep(Duration::from_millis(GIVE_UP_MS)).await;
             return Err(Cause::new("cut off"));
@@ -117,28 +117,28 @@ impl<S: ?Sized> Far<S> {
 }
 
 #[async_trait]
-impl Table for Far<dyn Table> {
+impl Table for DistantStore<dyn Table> {
     fn caps(&self) -> TableCaps {
         self.inner.caps()
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
+        self.delay(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.read(key).await
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
-        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
+        self.delay(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.cas(key, expect, new).await
     }
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
-        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
+        self.delay(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.remove(key, tag).await
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
-        self.takes(TABLE_MS).await.map_err(TableError::Unavailable)?;
+        self.delay(TABLE_MS).await.map_err(TableError::Unavailable)?;
         self.inner.erase(key).await
     }
 
@@ -152,29 +152,29 @@ impl Table for Far<dyn Table> {
 }
 
 #[async_trait]
-impl Blob for Far<dyn Blob> {
+impl Blob for DistantStore<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
         let is_cut = self.cut.site.load(Ordering::Relaxed) == self.number;
         let open = self.cut.open.fetch_add(usize::from(is_cut), Ordering::Relaxed);
         self.cut.most.fetch_max(open + usize::from(is_cut), Ordering::Relaxed);
-        let took = self.takes(BLOB_WRITE_MS).await;
+        let took = self.delay(BLOB_WRITE_MS).await;
         self.cut.open.fetch_sub(usize::from(is_cut), Ordering::Relaxed);
         took.map_err(BlobError::Unavailable)?;
         self.inner.create(key, body).await
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {
-        self.takes(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
+        self.delay(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.get(key, range).await
     }
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
-        self.takes(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
+        self.delay(BLOB_READ_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.head(key).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
-        self.takes(BLOB_WRITE_MS).await.map_err(BlobError::Unavailable)?;
+        self.delay(BLOB_WRITE_MS).await.map_err(BlobError::Unavailable)?;
         self.inner.delete(key).await
     }
 
@@ -197,7 +197,7 @@ async fn programs_with(shelf: &Shelf, cut: &Cut) -> Vec<GeoStore> {
     for site in 0..3 {
         let mut options = shelf.options();
         options.near = Some(format!("site-{site}"));
-        options.opener = Arc::new(From { shelf: shelf.clone(), site, cut: cut.clone() });
+        options.opener = Arc::new(SiteView { shelf: shelf.clone(), site, cut: cut.clone() });
         programs.push(match site {
             0 => GeoStore::init(options).await.unwrap(),
             _ => GeoStore::open(options).await.unwrap(),
@@ -207,9 +207,9 @@ async fn programs_with(shelf: &Shelf, cut: &Cut) -> Vec<GeoStore> {
 }
 
 /// Returns how long something takes, in milliseconds.
-async fn taken(of: impl Future<Output = ()>) -> u64 {
+async fn elapsed_ms(work: impl Future<Output = ()>) -> u64 {
     let began = Instant::now();
-    of.await;
+    work.await;
     u64::try_from(began.elapsed().as_millis()).unwrap()
 }
 
@@ -244,7 +244,7 @@ fn shelf() -> Shelf {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_put_takes_as_long_as_its_bytes_to_the_farthest_site() {
+async fn put_latency_is_that_of_the_farthest_fragment() {
     let shelf = shelf();
     let programs = programs(&shelf).await;
     for (site, store) in programs.iter().enumerate() {
@@ -252,14 +252,14 @@ async fn a_put_takes_as_long_as_its_bytes_to_the_farthest_site() {
         let baseline = farthest + BLOB_WRITE_MS;
         for round in 0..3 {
             let key = format!("from-{site}/{round}");
-            let first = taken(put(store, &key)).await;
+            let first = elapsed_ms(put(store, &key)).await;
             settle().await;
             // The nearest row is read before the others; the bytes are in flight meanwhile.
-            let look = TRIPS[site][site] + TABLE_MS;
-            let metadata = look + farthest + TABLE_MS;
+            let nearest_read = TRIPS[site][site] + TABLE_MS;
+            let metadata = nearest_read + farthest + TABLE_MS;
             assert!(first <= baseline.max(metadata) + 2, "{first} ms, from site {site}");
             assert!(first * 100 <= baseline * 105, "{first} ms for {baseline}");
-            let again = taken(put(store, &key)).await;
+            let again = elapsed_ms(put(store, &key)).await;
             settle().await;
             assert!(again * 100 <= baseline * 105, "again {again} ms for {baseline}");
         }
@@ -267,15 +267,15 @@ async fn a_put_takes_as_long_as_its_bytes_to_the_farthest_site() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_series_and_with_promises_first_it_takes_longer() {
+async fn serial_and_classic_puts_take_longer() {
     let shelf = shelf();
     let programs = programs(&shelf).await;
-    let parallel = taken(put(&programs[0], "parallel")).await;
+    let parallel = elapsed_ms(put(&programs[0], "parallel")).await;
     settle().await;
-    let fast = taken(put_in_series(&programs[0], "fast")).await;
+    let fast = elapsed_ms(put_in_series(&programs[0], "fast")).await;
     settle().await;
     let classic = classic().await;
-    let classic = taken(put_in_series(&classic, "classic")).await;
+    let classic = elapsed_ms(put_in_series(&classic, "classic")).await;
     println!("put {parallel} ms, in series {fast} ms, in series with promises first {classic} ms");
     assert!(fast * 10 >= parallel * 15, "{fast} and {parallel}");
     assert!(classic * 10 >= parallel * 15 && classic > parallel, "{classic} and {parallel}");
@@ -290,7 +290,7 @@ async fn classic() -> GeoStore {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_get_takes_as_long_as_the_nearest_fragments() {
+async fn get_latency_is_that_of_the_nearest_fragments() {
     let shelf = shelf();
     let programs = programs(&shelf).await;
     put(&programs[0], "one").await;
@@ -298,21 +298,21 @@ async fn a_get_takes_as_long_as_the_nearest_fragments() {
     for (site, store) in programs.iter().enumerate() {
         get(store, "one").await;
         settle().await;
-        let taken = taken(get(store, "one")).await;
+        let taken = elapsed_ms(get(store, "one")).await;
         let mut trips = TRIPS[site];
         trips.sort_unstable();
         // Two fragments of three: the site's own, and that of the nearest other site.
         let baseline = trips[1] + BLOB_READ_MS;
-        let look = trips[0] + TABLE_MS;
+        let nearest_read = trips[0] + TABLE_MS;
         let rows = trips[1] + TABLE_MS;
         println!("site {site}: {taken} ms, fragments alone {baseline} ms");
-        assert!(taken <= (look + baseline).max(rows) + 2, "{taken} ms, from site {site}");
+        assert!(taken <= (nearest_read + baseline).max(rows) + 2, "{taken} ms, from site {site}");
         settle().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_site_down_a_put_takes_two_rounds_of_metadata() {
+async fn put_with_a_site_down_takes_two_metadata_rounds() {
     let shelf = shelf();
     let programs = programs(&shelf).await;
     shelf.fail("site-2");
@@ -344,22 +344,22 @@ async fn cut_off(program: &GeoStore, cut: &Cut) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_site_that_is_cut_off_is_not_waited_for_when_that_is_known() {
+async fn known_partitioned_site_is_not_awaited() {
     let shelf = shelf();
     let cut = Cut::none();
     let programs = programs_with(&shelf, &cut).await;
     cut_off(&programs[0], &cut).await;
-    let took = taken(put(&programs[0], "known")).await;
+    let took = elapsed_ms(put(&programs[0], "known")).await;
     // The read of the nearest row, a promise (a row is read and written), an acceptance (written),
     // and a hint of what is missing; not the 900 ms of a round in addition.
     let rounds = 2 * (TRIPS[0][0] + TABLE_MS) + 3 * (TRIPS[0][1] + TABLE_MS);
     assert!(took <= rounds + 2, "{took} ms of {rounds}");
-    let took = taken(put_in_series(&programs[0], "in parts")).await;
+    let took = elapsed_ms(put_in_series(&programs[0], "in parts")).await;
     assert!(took <= TRIPS[0][1] + BLOB_WRITE_MS + rounds + 2, "{took} ms in parts");
 }
 
 #[tokio::test(start_paused = true)]
-async fn fragments_for_a_site_that_is_cut_off_are_few_at_a_time() {
+async fn fragments_for_a_partitioned_site_are_limited() {
     let shelf = shelf();
     let cut = Cut::none();
     let programs = programs_with(&shelf, &cut).await;

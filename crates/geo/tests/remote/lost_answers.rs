@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::world::{Proxy, World, entropy, table};
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
@@ -28,7 +28,7 @@ fn at(text: &str) -> Key {
 #[derive(Clone)]
 struct CuttingTable {
     inner: MemoryTable,
-    knife: Arc<watch::Sender<u64>>,
+    cuts: Arc<watch::Sender<u64>>,
     is_armed: Arc<AtomicBool>,
     writes: Arc<AtomicU64>,
     /// Holds writes before anything is written, if it is shut.
@@ -40,17 +40,17 @@ struct CuttingTable {
 struct Gate {
     is_shut: AtomicBool,
     opened: Notify,
-    came: Notify,
-    given_up: Notify,
+    arrived: Notify,
+    abandoned: Notify,
 }
 
 /// Signals when a held write is abandoned.
-struct Held<'a>(&'a Gate);
+struct HeldWrite<'a>(&'a Gate);
 
-impl Drop for Held<'_> {
+impl Drop for HeldWrite<'_> {
     fn drop(&mut self) {
         if self.0.is_shut.load(Ordering::SeqCst) {
-            self.0.given_up.notify_one();
+            self.0.abandoned.notify_one();
         }
     }
 }
@@ -58,8 +58,8 @@ impl Drop for Held<'_> {
 impl Gate {
     async fn pass(&self) {
         if self.is_shut.load(Ordering::SeqCst) {
-            let _held = Held(self);
-            self.came.notify_one();
+            let _held_write = HeldWrite(self);
+            self.arrived.notify_one();
             self.opened.notified().await;
         }
     }
@@ -68,7 +68,7 @@ impl Gate {
 impl CuttingTable {
     async fn cut(&self) {
         if self.is_armed.swap(false, Ordering::SeqCst) {
-            self.knife.send_modify(|cuts| *cuts += 1);
+            self.cuts.send_modify(|cuts| *cuts += 1);
             // The answer cannot be delivered; the call is abandoned.
             std::future::pending::<()>().await;
         }
@@ -122,13 +122,13 @@ impl Stores for CuttingTable {
 }
 
 /// Starts a node behind a proxy, and returns them with the table that it serves.
-async fn cutting(
+async fn start_cutting_node(
     world: &World,
 ) -> (fulgurite_geo::remote::Node, Proxy, CuttingTable, Arc<dyn Table>) {
     let proxy = Proxy::new().await;
     let stores = CuttingTable {
         inner: MemoryTable::new(),
-        knife: proxy.knife(),
+        cuts: proxy.cut_sender(),
         is_armed: Arc::default(),
         writes: Arc::default(),
         gate: Arc::default(),
@@ -136,8 +136,8 @@ async fn cutting(
     let node = world.serve("oslo.records", Arc::new(stores.clone())).await;
     proxy.aim(Some(node.address()));
     let address = world.address(proxy.address, "oslo.records");
-    let asked = table(&address, false).await.unwrap();
-    (node, proxy, stores, asked)
+    let client = table(&address, false).await.unwrap();
+    (node, proxy, stores, client)
 }
 
 fn query(write: u128, version: u64) -> StepQuery {
@@ -152,26 +152,26 @@ fn query(write: u128, version: u64) -> StepQuery {
     StepQuery { request, standing: SiteState { epoch, rebuilding: false }, is_likely_new: false }
 }
 
-async fn ask(
+async fn execute(
     remote_executor: &dyn RemoteExecutor,
     key: &Key,
     query: &StepQuery,
 ) -> (Verdict, GeoRow, u32) {
-    let asked = remote_executor.transact(key, Bytes::from(query.encode())).await.unwrap();
-    let (verdict, row) = decode_answer(&asked.answer).unwrap().unwrap();
-    (verdict, row, asked.trips)
+    let reply = remote_executor.transact(key, Bytes::from(query.encode())).await.unwrap();
+    let (verdict, row) = decode_answer(&reply.answer).unwrap().unwrap();
+    (verdict, row, reply.trips)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_whose_answer_is_lost_is_done_once() {
+async fn step_with_a_lost_answer_is_applied_once() {
     let world = World::new();
-    let (node, _proxy, stores, asked) = cutting(&world).await;
-    let key = at("o/key");
+    let (node, _proxy, stores, client) = start_cutting_node(&world).await;
+    let key = new_key("o/key");
     for version in 1..=5 {
         stores.is_armed.store(true, Ordering::SeqCst);
-        let remote_executor = asked.remote_executor().unwrap();
+        let remote_executor = client.remote_executor().unwrap();
         let (verdict, row, trips) =
-            ask(remote_executor, &key, &query(version.into(), version)).await;
+            execute(remote_executor, &key, &query(version.into(), version)).await;
         assert_eq!((verdict, trips), (Verdict::Ok, 2), "version {version}");
         assert!(!stores.is_armed.load(Ordering::SeqCst), "the answer was lost");
         let accepted = row.accepted(Version(version)).unwrap();
@@ -183,35 +183,35 @@ async fn a_step_whose_answer_is_lost_is_done_once() {
     }
     assert_eq!(node.calls()["Step"], 10);
     // Another value comes too late, and is rejected in one round trip.
-    let (verdict, _, trips) = ask(asked.remote_executor().unwrap(), &key, &query(99, 5)).await;
+    let (verdict, _, trips) = execute(client.remote_executor().unwrap(), &key, &query(99, 5)).await;
     assert_eq!((verdict, trips), (Verdict::Rejected, 1));
     node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_whose_answer_is_lost_is_read_back() {
+async fn write_with_a_lost_answer_is_read_back() {
     let world = World::new();
-    let (node, _proxy, stores, asked) = cutting(&world).await;
-    let key = at("h/key");
+    let (node, _proxy, stores, client) = start_cutting_node(&world).await;
+    let key = new_key("h/key");
     stores.is_armed.store(true, Ordering::SeqCst);
-    let error = asked.cas(&key, Expect::Absent, "one".into()).await.unwrap_err();
+    let error = client.cas(&key, Expect::Absent, "one".into()).await.unwrap_err();
     assert!(matches!(error, TableError::Unknown(_)), "{error}");
-    assert_eq!(asked.read(&key).await.unwrap().unwrap().bytes, "one");
+    assert_eq!(client.read(&key).await.unwrap().unwrap().bytes, "one");
     // By the loop that recognizes its own bytes.
     let backoff = RuntimeBackoff::new(entropy());
     stores.is_armed.store(true, Ordering::SeqCst);
     let write = |_: Option<&[u8]>| Decision::Write(Bytes::from_static(b"two and a nonce"), ());
-    let done = transact(&*asked, &key, Guess::Nothing, &backoff, write).await.unwrap();
+    let done = transact(&*client, &key, Guess::Nothing, &backoff, write).await.unwrap();
     assert_eq!(done.row.unwrap().bytes, "two and a nonce");
     assert_eq!(stores.writes.load(Ordering::SeqCst), 2, "it was not written again");
     node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stays_away_leaves_what_was_sent_unknown() {
+async fn lost_node_leaves_sent_steps_unknown() {
     let world = World::new();
-    let (node, proxy, stores, asked) = cutting(&world).await;
-    let (key, remote_executor) = (at("o/key"), asked.remote_executor().unwrap());
+    let (node, proxy, stores, client) = start_cutting_node(&world).await;
+    let (key, remote_executor) = (new_key("o/key"), client.remote_executor().unwrap());
     stores.is_armed.store(true, Ordering::SeqCst);
     proxy.aim(None);
     let bytes = Bytes::from(query(1, 1).encode());
@@ -219,49 +219,49 @@ async fn a_node_that_stays_away_leaves_what_was_sent_unknown() {
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
     assert_eq!(stores.writes.load(Ordering::SeqCst), 1);
     // A query that could not be sent was not executed.
-    let error = remote_executor.transact(&at("o/another"), bytes.clone()).await.unwrap_err();
+    let error = remote_executor.transact(&new_key("o/another"), bytes.clone()).await.unwrap_err();
     assert!(matches!(error, TransactError::Unavailable { .. }), "{error}");
-    assert_eq!(stores.inner.read(&at("o/another")).await, Ok(None));
+    assert_eq!(stores.inner.read(&new_key("o/another")).await, Ok(None));
     proxy.aim(Some(node.address()));
-    let (verdict, row, _) = ask(remote_executor, &key, &query(1, 1)).await;
+    let (verdict, row, _) = execute(remote_executor, &key, &query(1, 1)).await;
     assert_eq!((verdict, row.open.len()), (Verdict::Ok, 1));
     assert_eq!(stores.writes.load(Ordering::SeqCst), 1);
     node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_waits_for_any_more_the_node_gives_up() {
+async fn node_cancels_abandoned_calls() {
     let world = World::new();
-    let (node, _proxy, stores, asked) = cutting(&world).await;
-    let key = at("o/key");
+    let (node, _proxy, stores, client) = start_cutting_node(&world).await;
+    let key = new_key("o/key");
     stores.gate.is_shut.store(true, Ordering::SeqCst);
     let bytes = Bytes::from(query(1, 1).encode());
     tokio::select! {
-        asked = asked.remote_executor().unwrap().transact(&key, bytes) => panic!("{asked:?}"),
-        () = stores.gate.came.notified() => {}
+        reply = client.remote_executor().unwrap().transact(&key, bytes) => panic!("{reply:?}"),
+        () = stores.gate.arrived.notified() => {}
     }
-    stores.gate.given_up.notified().await;
+    stores.gate.abandoned.notified().await;
     stores.gate.is_shut.store(false, Ordering::SeqCst);
     // The connection is still the same.
-    let (verdict, _, trips) = ask(asked.remote_executor().unwrap(), &key, &query(2, 1)).await;
+    let (verdict, _, trips) = execute(client.remote_executor().unwrap(), &key, &query(2, 1)).await;
     assert_eq!((verdict, trips), (Verdict::Ok, 1));
     assert_eq!((stores.writes.load(Ordering::SeqCst), node.calls()["Open"]), (1, 1));
     node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_told_to_stop_ends_what_it_began() {
+async fn stopping_node_finishes_running_calls() {
     let world = World::new();
-    let (node, _proxy, stores, asked) = cutting(&world).await;
-    let key = at("o/key");
+    let (node, _proxy, stores, client) = start_cutting_node(&world).await;
+    let key = new_key("o/key");
     stores.gate.is_shut.store(true, Ordering::SeqCst);
     let query = query(1, 1);
-    let step = ask(asked.remote_executor().unwrap(), &key, &query);
+    let step = execute(client.remote_executor().unwrap(), &key, &query);
     let stop = async {
-        stores.gate.came.notified().await;
+        stores.gate.arrived.notified().await;
         let stopping = tokio::spawn(node.stop());
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        assert!(!stopping.is_finished(), "a call is under way");
+        assert!(!stopping.is_finished(), "a call is running");
         stores.gate.is_shut.store(false, Ordering::SeqCst);
         stores.gate.opened.notify_one();
         stopping.await.unwrap();
@@ -273,16 +273,16 @@ async fn a_node_that_is_told_to_stop_ends_what_it_began() {
 /// Several programs execute steps while the node stops and restarts, and connections are cut: each
 /// version has one value, and every program whose value was reported as accepted is right.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn steps_go_on_over_nodes_that_end_and_begin() {
+async fn steps_survive_node_restarts() {
     const PROGRAMS: u128 = 4;
     const VERSIONS: u64 = 40;
     let world = World::new();
-    let (mut node, proxy, stores, _) = cutting(&world).await;
+    let (mut node, proxy, stores, _) = start_cutting_node(&world).await;
     let address = world.address(proxy.address, "oslo.records");
-    let key = at("o/key");
+    let key = new_key("o/key");
     let mut programs = Vec::new();
     for program in 1..=PROGRAMS {
-        let (asked, key) = (table(&address, false).await.unwrap(), key.clone());
+        let (client, key) = (table(&address, false).await.unwrap(), key.clone());
         programs.push(tokio::spawn(async move {
             let mut won = Vec::new();
             for version in 1..=VERSIONS {
@@ -290,11 +290,11 @@ async fn steps_go_on_over_nodes_that_end_and_begin() {
                 loop {
                     let bytes = Bytes::from(query.encode());
                     // After an unknown outcome, ask again: the row shows whether it was accepted.
-                    let Ok(asked) = asked.remote_executor().unwrap().transact(&key, bytes).await
+                    let Ok(reply) = client.remote_executor().unwrap().transact(&key, bytes).await
                     else {
                         continue;
                     };
-                    let (verdict, _) = decode_answer(&asked.answer).unwrap().unwrap();
+                    let (verdict, _) = decode_answer(&reply.answer).unwrap().unwrap();
                     if verdict == Verdict::Ok {
                         won.push(version);
                     }

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::world::{Authority, World, blobs, table};
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
@@ -23,7 +23,7 @@ async fn refusal(address: &str) -> String {
 }
 
 #[tokio::test]
-async fn whoever_has_no_certificate_of_the_authority_is_not_answered() {
+async fn peers_without_a_trusted_certificate_are_rejected() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
@@ -31,21 +31,24 @@ async fn whoever_has_no_certificate_of_the_authority_is_not_answered() {
     // A client of another CA, which it trusts itself.
     let other = Authority::new(&world.folder.path().join("other"));
     let mut files = other.issue("archive", ClientAuth);
-    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
-    assert!(said.contains("is not believed") && said.contains("ca=FILE"), "{said}");
+    let message = refusal(&world.address_with(node.address(), "oslo.records", &files)).await;
+    assert!(message.contains("is not trusted") && message.contains("ca=FILE"), "{message}");
     // It trusts our CA, but the node does not trust its certificate.
     files.ca = world.folder.path().join("authority/ca.pem");
-    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
-    assert!(said.contains("refuses the certificate") && said.contains("cert=FILE"), "{said}");
+    let message = refusal(&world.address_with(node.address(), "oslo.records", &files)).await;
+    assert!(
+        message.contains("rejects our certificate") && message.contains("cert=FILE"),
+        "{message}"
+    );
     // A certificate of a node is not valid for a client.
     let files = world.authority.issue("turin.records", ServerAuth);
-    let said = refusal(&world.with(node.address(), "oslo.records", &files)).await;
-    assert!(said.contains("refuses the certificate"), "{said}");
+    let message = refusal(&world.address_with(node.address(), "oslo.records", &files)).await;
+    assert!(message.contains("rejects our certificate"), "{message}");
     node.stop().await;
 }
 
 #[tokio::test]
-async fn without_a_certificate_or_tls_nothing_is_answered() {
+async fn client_without_certificate_or_tls_gets_no_answer() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let ca = CertificateDer::from_pem_file(world.folder.path().join("authority/ca.pem")).unwrap();
@@ -78,23 +81,23 @@ async fn without_a_certificate_or_tls_nothing_is_answered() {
 }
 
 #[tokio::test]
-async fn a_node_of_another_site_is_not_asked() {
+async fn node_with_another_name_is_rejected() {
     let world = World::new();
     let node = world.serve("lisbon.records", world.directory("lisbon")).await;
-    let said = refusal(&world.address(node.address(), "oslo.records")).await;
-    assert!(said.contains("is another than \"oslo.records\""), "{said}");
-    assert!(said.contains("lisbon.records"), "it says who it is: {said}");
+    let message = refusal(&world.address(node.address(), "oslo.records")).await;
+    assert!(message.contains("is not \"oslo.records\""), "{message}");
+    assert!(message.contains("lisbon.records"), "it names the node: {message}");
     let error = blobs(&world.address(node.address(), "oslo.records"), true).await.err().unwrap();
     assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
     assert!(node.calls().is_empty(), "{:?}", node.calls());
     // Without a name, the certificate must have the address.
-    let said = refusal(&world.address(node.address(), "")).await;
-    assert!(said.contains("127.0.0.1"), "{said}");
+    let message = refusal(&world.address(node.address(), "")).await;
+    assert!(message.contains("127.0.0.1"), "{message}");
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_node_that_is_away_is_asked_again_with_each_call() {
+async fn unreachable_node_is_retried_on_each_call() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let socket = node.address();
@@ -108,14 +111,14 @@ async fn a_node_that_is_away_is_asked_again_with_each_call() {
         "{error}"
     );
     let early = table(&address, false).await.unwrap();
-    let error = early.read(&at("a")).await.unwrap_err();
+    let error = early.read(&new_key("a")).await.unwrap_err();
     assert!(matches!(&error, TableError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains(&socket.to_string()), "{error}");
     // A server that accepts connections and never answers counts as unreachable as well, and
     // concurrent callers do not wait for it one after the other.
     let _silent = tokio::net::TcpListener::bind(socket).await.unwrap();
     let started = tokio::time::Instant::now();
-    let key = at("a");
+    let key = new_key("a");
     let all = (0..8).map(|_| early.read(&key));
     for read in futures::future::join_all(all).await {
         assert!(matches!(read, Err(TableError::Unavailable(_))));

@@ -16,12 +16,12 @@ use object_store::path::Path;
 use crate::world::{Proxy, World, blobs, entropy, opener, table};
 use crate::{chance, conformance};
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_does_what_every_store_has_to() {
+async fn node_passes_store_conformance() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
@@ -32,20 +32,22 @@ async fn a_node_does_what_every_store_has_to() {
     let (one, two) = (table(&address, true).await.unwrap(), table(&address, false).await.unwrap());
     assert!(one.caps().cond_delete && one.caps().scan_order && !one.caps().tag_reuse);
     conformance::suite(&one, &two).await;
-    let report = examine(&address, &*one, &*two, &at("doctor"), &chance::entropy(3)).await.unwrap();
+    let report =
+        examine(&address, &*one, &*two, &new_key("doctor"), &chance::entropy(3)).await.unwrap();
     report.accept().unwrap();
     assert!(report.checks.iter().all(|check| check.outcome == Outcome::Passed), "{report:#?}");
     let (one, two) = (blobs(&address, true).await.unwrap(), blobs(&address, false).await.unwrap());
-    let report = examine_blobs(&address, &*one, &*two, &at("doctor"), &chance::entropy(6)).await;
+    let report =
+        examine_blobs(&address, &*one, &*two, &new_key("doctor"), &chance::entropy(6)).await;
     report.unwrap().accept().unwrap();
     conformance::blobs(&*one, &*two).await;
     node.stop().await;
-    let gone = one.get(&at("a"), None).await.unwrap_err();
+    let gone = one.get(&new_key("a"), None).await.unwrap_err();
     assert!(matches!(gone, BlobError::Unavailable(_)), "{gone}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_blobs_come_in_parts_and_many_at_once() {
+async fn large_blobs_are_sent_in_parts_concurrently() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let address = world.address(node.address(), "oslo.records");
@@ -54,13 +56,13 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     let body: Bytes = (0..5_500_001_u32).flat_map(u32::to_le_bytes).collect();
     let put = (0..6).map(|number| {
         let (blobs, body) = (Arc::clone(&blobs), body.clone());
-        async move { blobs.create(&at(&format!("f/{number}")), body).await.unwrap() }
+        async move { blobs.create(&new_key(&format!("f/{number}")), body).await.unwrap() }
     });
     futures::future::join_all(put).await;
     let got = (0..6).map(|number| {
         let (blobs, body) = (Arc::clone(&blobs), body.clone());
         async move {
-            let key = at(&format!("f/{number}"));
+            let key = new_key(&format!("f/{number}"));
             assert!(blobs.get(&key, None).await.unwrap() == body);
             let part = blobs.get(&key, Some(999_999..9_000_000)).await.unwrap();
             assert!(part == body.slice(999_999..9_000_000));
@@ -69,12 +71,12 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
     futures::future::join_all(got).await;
     // Many blobs are listed in several messages.
     for number in 0..300 {
-        blobs.create(&at(&format!("g/{number}")), Bytes::from_static(b"x")).await.unwrap();
+        blobs.create(&new_key(&format!("g/{number}")), Bytes::from_static(b"x")).await.unwrap();
     }
     let later = UnixTime::from_millis(u64::MAX / 2);
-    assert_eq!(blobs.list(Some(&at("g")), later).count().await, 300);
+    assert_eq!(blobs.list(Some(&new_key("g")), later).count().await, 300);
     let too_large = Bytes::from(vec![0; (256 << 20) + 1]);
-    let refused = blobs.create(&at("h"), too_large).await.unwrap_err();
+    let refused = blobs.create(&new_key("h"), too_large).await.unwrap_err();
     assert!(matches!(refused, BlobError::TooLarge(_)), "{refused}");
     node.stop().await;
 }
@@ -82,7 +84,7 @@ async fn large_blobs_come_in_parts_and_many_at_once() {
 /// A heartbeat queues behind bytes that wait to be sent, for longer than an idle connection may be
 /// silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_line_is_none_that_is_cut() {
+async fn slow_connection_is_not_closed() {
     const LINE: usize = 150_000;
     let seconds = 1 + usize::try_from(3 * KEEP_ALIVE.as_secs()).unwrap();
     let world = World::new();
@@ -90,32 +92,32 @@ async fn a_slow_line_is_none_that_is_cut() {
     let line = Proxy::slow(node.address(), LINE).await;
     let blobs = blobs(&world.address(line.address, "oslo.records"), true).await.unwrap();
     let body = Bytes::from(vec![7; seconds * LINE]);
-    blobs.create(&at("f/1"), body.clone()).await.unwrap();
-    assert!(blobs.get(&at("f/1"), None).await.unwrap() == body);
+    blobs.create(&new_key("f/1"), body.clone()).await.unwrap();
+    assert!(blobs.get(&new_key("f/1"), None).await.unwrap() == body);
     node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scans_of_long_rows_come_in_several_messages() {
+async fn scans_of_long_rows_span_several_messages() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
     let table = table(&world.address(node.address(), "oslo.records"), true).await.unwrap();
     let long = Bytes::from(vec![7; table.caps().max_row]);
     for number in 0..9 {
-        let key = at(&format!("rows/{number}"));
+        let key = new_key(&format!("rows/{number}"));
         table.cas(&key, Expect::Absent, long.clone()).await.unwrap();
     }
-    let rows: Vec<_> = table.scan(Some(&at("rows")), None).try_collect().await.unwrap();
+    let rows: Vec<_> = table.scan(Some(&new_key("rows")), None).try_collect().await.unwrap();
     assert_eq!(rows.len(), 9);
     assert!(rows.iter().all(|(_, row)| row.bytes == long));
     // A conflict with the longest row returns the current row.
-    let error = table.cas(&at("rows/1"), Expect::Absent, long.clone()).await.unwrap_err();
+    let error = table.cas(&new_key("rows/1"), Expect::Absent, long.clone()).await.unwrap_err();
     assert!(matches!(&error, TableError::Conflict(Some(row)) if row.bytes == long), "{error}");
     node.stop().await;
 }
 
 #[tokio::test]
-async fn what_a_node_does_not_serve_it_says() {
+async fn node_reports_stores_it_does_not_serve() {
     let world = World::new();
     let place = Address::from_directory(&world.folder.path().join("rows")).unwrap();
     let stores = AddressedStores::new(opener(), Some(place), None).unwrap();
@@ -130,7 +132,7 @@ async fn what_a_node_does_not_serve_it_says() {
     assert!(AddressedStores::new(opener(), None, None).is_err());
     // An opener without support for nodes reports that.
     let plain = Opener::new(entropy(), []).table(&address.parse().unwrap(), true).await;
-    assert!(plain.err().unwrap().to_string().contains("asks no nodes"));
+    assert!(plain.err().unwrap().to_string().contains("does not support nodes"));
     node.stop().await;
 }
 
@@ -171,7 +173,7 @@ impl Sites {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_is_one_trip() {
+async fn step_takes_one_round_trip() {
     let world = World::new();
     let sites = Sites::new(&world).await;
     let key = Path::from("an/object");
@@ -205,10 +207,10 @@ async fn a_step_is_one_trip() {
     let more: Vec<u64> = read[0].iter().zip(&after[0]).map(|(now, before)| now - before).collect();
     assert!(more.iter().all(|count| *count <= 1) && more.iter().sum::<u64>() >= 2, "{more:?}");
     // The row requests that the program counts are steps, one round trip each.
-    let seen = sites.store.snapshot();
-    let asked: Vec<u64> = seen.sites.iter().map(|site| site.row_requests).collect();
-    assert_eq!(asked, sites.calls("Step"));
-    assert!(seen.sites.iter().all(|site| site.row_calls == site.row_requests), "{seen:?}");
+    let snapshot = sites.store.snapshot();
+    let requests: Vec<u64> = snapshot.sites.iter().map(|site| site.row_requests).collect();
+    assert_eq!(requests, sites.calls("Step"));
+    assert!(snapshot.sites.iter().all(|site| site.row_calls == site.row_requests), "{snapshot:?}");
     for node in sites.nodes {
         node.stop().await;
     }

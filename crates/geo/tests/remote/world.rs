@@ -31,7 +31,7 @@ pub(crate) fn entropy() -> Entropy {
 pub(crate) struct Authority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    made: AtomicU64,
+    issued: AtomicU64,
 }
 
 impl Authority {
@@ -43,20 +43,20 @@ impl Authority {
         let own = params.self_signed(&key).unwrap();
         std::fs::write(folder.join("ca.pem"), own.pem()).unwrap();
         let issuer = Issuer::new(params, key);
-        Self { folder: folder.to_owned(), issuer, made: AtomicU64::new(0) }
+        Self { folder: folder.to_owned(), issuer, issued: AtomicU64::new(0) }
     }
 
     /// Issues a certificate with this name, for this use.
     pub(crate) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> TlsFiles {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let number = self.issued.fetch_add(1, Ordering::Relaxed);
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.extended_key_usages = vec![usage];
         let signed = params.signed_by(&key, &self.issuer).unwrap();
-        let at = |kind| self.folder.join(format!("{number}.{kind}"));
-        std::fs::write(at("pem"), signed.pem()).unwrap();
-        std::fs::write(at("key"), key.serialize_pem()).unwrap();
-        TlsFiles { ca: self.folder.join("ca.pem"), certificate: at("pem"), key: at("key") }
+        let path = |kind| self.folder.join(format!("{number}.{kind}"));
+        std::fs::write(path("pem"), signed.pem()).unwrap();
+        std::fs::write(path("key"), key.serialize_pem()).unwrap();
+        TlsFiles { ca: self.folder.join("ca.pem"), certificate: path("pem"), key: path("key") }
     }
 }
 
@@ -73,13 +73,13 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let target = Arc::<Mutex<Option<SocketAddr>>>::default();
         let (cuts, cut) = watch::channel(0_u64);
-        let to = Arc::clone(&target);
+        let shared_target = Arc::clone(&target);
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
-                let (to, mut cut) = (*to.lock().unwrap(), cut.clone());
+                let (target, mut cut) = (*shared_target.lock().unwrap(), cut.clone());
                 cut.borrow_and_update();
                 tokio::spawn(async move {
-                    let Ok(mut far) = TcpStream::connect(to?).await else { return None };
+                    let Ok(mut far) = TcpStream::connect(target?).await else { return None };
                     tokio::select! {
                         _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                         _ = cut.changed() => {}
@@ -130,7 +130,7 @@ impl Proxy {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    pub(crate) fn knife(&self) -> Arc<watch::Sender<u64>> {
+    pub(crate) fn cut_sender(&self) -> Arc<watch::Sender<u64>> {
         Arc::clone(&self.cuts)
     }
 }
@@ -168,14 +168,14 @@ impl World {
     }
 
     /// Returns the address of a node, with these client files.
-    pub(crate) fn with(&self, at: SocketAddr, name: &str, files: &TlsFiles) -> String {
+    pub(crate) fn address_with(&self, node: SocketAddr, name: &str, files: &TlsFiles) -> String {
         let TlsFiles { ca, certificate, key } = files;
         let (ca, cert, key) = (ca.display(), certificate.display(), key.display());
-        format!("node://{at}/{name}?ca={ca}&cert={cert}&key={key}")
+        format!("node://{node}/{name}?ca={ca}&cert={cert}&key={key}")
     }
 
-    pub(crate) fn address(&self, at: SocketAddr, name: &str) -> String {
-        self.with(at, name, &self.client)
+    pub(crate) fn address(&self, node: SocketAddr, name: &str) -> String {
+        self.address_with(node, name, &self.client)
     }
 }
 

@@ -13,7 +13,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::chance::{BadConnection, entropy};
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
@@ -27,20 +27,20 @@ pub(crate) async fn suite(table: &Arc<dyn Table>, second: &Arc<dyn Table>) {
 }
 
 /// Checks a conflict, and the row that it returns.
-fn conflict(table: &dyn Table, answer: Result<Tag, TableError>, there: Option<&[u8]>) {
+fn conflict(table: &dyn Table, answer: Result<Tag, TableError>, expected: Option<&[u8]>) {
     let error = answer.unwrap_err();
     assert_eq!(error.certainty(), Certainty::Refused);
     let TableError::Conflict(row) = error else { panic!("{error:?}") };
-    let said = row.as_ref().map(|row| &*row.bytes);
+    let current = row.as_ref().map(|row| &*row.bytes);
     if table.caps().reply_on_conflict {
-        assert_eq!(said, there);
+        assert_eq!(current, expected);
     } else {
-        assert_eq!(said, None);
+        assert_eq!(current, None);
     }
 }
 
 async fn conditions(table: &dyn Table, second: &dyn Table) {
-    let key = at("suite/row");
+    let key = new_key("suite/row");
     assert_eq!(table.read(&key).await, Ok(None));
     let nothing = Tag::new(&b"7"[..]);
     conflict(table, table.cas(&key, Expect::Is(nothing), "x".into()).await, None);
@@ -57,7 +57,7 @@ async fn conditions(table: &dyn Table, second: &dyn Table) {
     let error = table.cas(&key, Expect::Is(newer.clone()), long).await.unwrap_err();
     assert!(matches!(error, TableError::TooLarge(_)), "{error:?}");
     // Keys that are prefixes of others are separate rows.
-    let below = at("suite/row/below");
+    let below = new_key("suite/row/below");
     table.cas(&below, Expect::Absent, "below".into()).await.unwrap();
     assert_eq!(table.read(&key).await.unwrap().unwrap().tag, newer);
     for key in [key, below] {
@@ -68,14 +68,14 @@ async fn conditions(table: &dyn Table, second: &dyn Table) {
     }
     let longest = format!("{}/{}", ["k"; 348].join("/"), "b".repeat(4));
     assert_eq!(longest.len(), 700);
-    let longest = at(&longest);
+    let longest = new_key(&longest);
     table.cas(&longest, Expect::Absent, "deep".into()).await.unwrap();
     assert_eq!(&*second.read(&longest).await.unwrap().unwrap().bytes, b"deep");
     table.erase(&longest).await.unwrap();
 }
 
 async fn removal(table: &dyn Table) {
-    let key = at("suite/removed");
+    let key = new_key("suite/removed");
     let tag = table.cas(&key, Expect::Absent, "one".into()).await.unwrap();
     let removed = table.remove(&key, &tag).await;
     if table.caps().cond_delete {
@@ -95,19 +95,20 @@ async fn removal(table: &dyn Table) {
 }
 
 async fn scans(table: &dyn Table, second: &dyn Table) {
-    let names = (0..75).map(|number| at(&format!("suite/scanned/{}/{number}", number % 7)));
+    let names = (0..75).map(|number| new_key(&format!("suite/scanned/{}/{number}", number % 7)));
     let expected: BTreeSet<Key> = names.collect();
     for key in &expected {
         table.cas(key, Expect::Absent, key.as_str().to_owned().into()).await.unwrap();
     }
-    let beside = [at("suite/scanned"), at("suite/scanned.0"), at("suite/scanned-0/1")];
+    let beside =
+        [new_key("suite/scanned"), new_key("suite/scanned.0"), new_key("suite/scanned-0/1")];
     for key in &beside {
         table.cas(key, Expect::Absent, "beside".into()).await.unwrap();
     }
-    let prefix = at("suite/scanned");
+    let prefix = new_key("suite/scanned");
     let scan = async |prefix, after| {
         let rows = second.scan(prefix, after).map_ok(|(key, row)| {
-            if key.is_below(&at("suite/scanned")) {
+            if key.is_below(&new_key("suite/scanned")) {
                 assert_eq!(&*row.bytes, key.as_str().as_bytes());
             }
             key
@@ -120,9 +121,9 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
     assert_eq!(scan(Some(&prefix), Some(sorted[40].clone())).await, sorted[41..]);
     let between = sorted[40].join("x").unwrap();
     assert_eq!(scan(Some(&prefix), Some(between)).await, sorted[41..]);
-    assert_eq!(scan(Some(&prefix), Some(at("a"))).await, sorted);
-    assert_eq!(scan(Some(&prefix), Some(at("suite/z"))).await, Vec::<Key>::new());
-    let nothing = at("suite/nothing");
+    assert_eq!(scan(Some(&prefix), Some(new_key("a"))).await, sorted);
+    assert_eq!(scan(Some(&prefix), Some(new_key("suite/z"))).await, Vec::<Key>::new());
+    let nothing = new_key("suite/nothing");
     assert_eq!(scan(Some(&nothing), None).await, Vec::<Key>::new());
     let all: BTreeSet<Key> = expected.iter().chain(&beside).cloned().collect();
     assert_eq!(scan(None, None).await, all.iter().cloned().collect::<Vec<_>>());
@@ -137,9 +138,9 @@ async fn scans(table: &dyn Table, second: &dyn Table) {
 /// A right guess saves calls; a wrong one changes nothing else.
 async fn guesses(table: &dyn Table) {
     let backoff = RuntimeBackoff::new(entropy(17));
-    let key = at("suite/guessed");
+    let key = new_key("suite/guessed");
     let write = |text: &'static str| {
-        move |there: Option<&[u8]>| match there {
+        move |current: Option<&[u8]>| match current {
             Some(row) if row == text.as_bytes() => Decision::Leave("left"),
             _ => Decision::Write(Bytes::from_static(text.as_bytes()), "written"),
         }
@@ -167,7 +168,7 @@ async fn guesses(table: &dyn Table) {
 async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table>) {
     const WRITERS: u64 = 8;
     const IDS: u64 = 3;
-    let key = at("suite/ids");
+    let key = new_key("suite/ids");
     let writers = (0..WRITERS).map(|writer| {
         let inner = Arc::clone(if writer % 2 == 0 { table } else { second });
         let key = key.clone();
@@ -178,8 +179,8 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
             let mut unknown = Vec::new();
             for number in 0..IDS {
                 let id = format!("{writer}-{number}");
-                let put = |there: Option<&[u8]>| {
-                    let text = String::from_utf8(there.unwrap_or_default().to_vec()).unwrap();
+                let put = |current: Option<&[u8]>| {
+                    let text = String::from_utf8(current.unwrap_or_default().to_vec()).unwrap();
                     let ids = text.split(' ').next().unwrap_or_default();
                     // An existing id was written by an attempt whose answer was lost.
                     if ids.split(',').any(|known| known == id) {
@@ -211,7 +212,7 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
             match counts.get(&id) {
                 Some(1) => {}
                 None if unknown.contains(&id) => {}
-                count => panic!("{id} is there {count:?} times: {text}"),
+                count => panic!("{id} occurs {count:?} times: {text}"),
             }
         }
     }
@@ -220,7 +221,7 @@ async fn ids_over_bad_connections(table: &Arc<dyn Table>, second: &Arc<dyn Table
 
 /// Checks of blobs beyond those of the doctor.
 pub(crate) async fn blobs(blobs: &dyn Blob, second: &dyn Blob) {
-    let key = at("suite/blob");
+    let key = new_key("suite/blob");
     let body: Bytes = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
     blobs.create(&key, body.clone()).await.unwrap();
     second.create(&key, body.clone()).await.unwrap();
@@ -234,14 +235,14 @@ pub(crate) async fn blobs(blobs: &dyn Blob, second: &dyn Blob) {
     let part = second.get(&key, Some(123_456..234_567)).await.unwrap();
     assert_eq!(part, body.slice(123_456..234_567));
     assert_eq!(blobs.get(&key, Some(5..5)).await.unwrap(), Bytes::new());
-    let below = at("suite/blob/below");
+    let below = new_key("suite/blob/below");
     blobs.create(&below, Bytes::new()).await.unwrap();
     assert_eq!(second.head(&below).await.unwrap().bytes.get(), 0);
     let later = UnixTime::from_millis(u64::MAX);
-    let listed = second.list(Some(&at("suite")), later).map_ok(|meta| meta.key);
+    let listed = second.list(Some(&new_key("suite")), later).map_ok(|meta| meta.key);
     let listed: BTreeSet<Key> = listed.try_collect().await.unwrap();
     assert_eq!(listed, BTreeSet::from([key.clone(), below.clone()]));
-    assert_eq!(second.head(&at("suite/nothing")).await, Err(BlobError::NotFound));
+    assert_eq!(second.head(&new_key("suite/nothing")).await, Err(BlobError::NotFound));
     for key in [key, below] {
         second.delete(&key).await.unwrap();
         assert_eq!(blobs.get(&key, Some(0..1)).await, Err(BlobError::NotFound));

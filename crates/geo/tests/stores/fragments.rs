@@ -74,7 +74,7 @@ impl Chunk {
 }
 
 #[tokio::test]
-async fn a_range_is_read_of_the_fragments_it_lies_in_alone() {
+async fn range_is_read_from_its_own_fragments_only() {
     let chunk = Chunk::new().await;
     // Each payload has 175,001 bytes.
     for (begin, end) in
@@ -97,7 +97,7 @@ async fn a_range_is_read_of_the_fragments_it_lies_in_alone() {
 }
 
 #[tokio::test]
-async fn missing_swapped_cut_and_damaged_fragments_are_read_around() {
+async fn degraded_read_tolerates_bad_fragments() {
     let chunk = Chunk::new().await;
     let whole = chunk.fragments.clone();
     let mut flipped = whole[1].clone();

@@ -58,17 +58,18 @@ impl Table for Liar {
     }
 
     async fn cas(&self, key: &Key, expect: Expect, new: Bytes) -> Result<Tag, TableError> {
-        let there = self.inner.read(key).await?;
-        let is = |row: &Option<Row>| row.clone().map_or(Expect::Absent, |row| Expect::Is(row.tag));
-        self.before.lock().unwrap().insert(key.clone(), there.clone());
+        let current = self.inner.read(key).await?;
+        let expectation =
+            |row: &Option<Row>| row.clone().map_or(Expect::Absent, |row| Expect::Is(row.tag));
+        self.before.lock().unwrap().insert(key.clone(), current.clone());
         match self.lie {
             Lie::AcksWithoutEffect => Ok(Tag::new("some")),
-            Lie::IgnoresExpect => self.inner.cas(key, is(&there), new).await,
-            Lie::WritesOverNothing if there.is_none() => {
+            Lie::IgnoresExpect => self.inner.cas(key, expectation(&current), new).await,
+            Lie::WritesOverNothing if current.is_none() => {
                 self.inner.cas(key, Expect::Absent, new).await
             }
             Lie::LosesTheTag => {
-                let expect = if expect == Expect::Absent { expect } else { is(&there) };
+                let expect = if expect == Expect::Absent { expect } else { expectation(&current) };
                 self.inner.cas(key, expect, new).await.map(|_| Tag::new("one"))
             }
             Lie::CutsLongRows if new.len() > 1000 && new.len() <= self.caps().max_row => {
@@ -117,7 +118,7 @@ async fn examined(lie: Lie) -> (Report, Vec<CheckName>) {
 }
 
 #[tokio::test]
-async fn every_liar_is_caught_by_what_it_does() {
+async fn doctor_detects_every_faulty_table() {
     for (lie, name) in [
         (Lie::IgnoresExpect, CheckName::CreateRace),
         (Lie::IgnoresExpect, CheckName::UpdateRace),
@@ -144,7 +145,7 @@ async fn every_liar_is_caught_by_what_it_does() {
 }
 
 #[tokio::test]
-async fn a_small_lie_fails_its_check_alone() {
+async fn small_fault_fails_only_its_check() {
     for (lie, names) in [
         (Lie::IgnoresTheTagOfARemoval, vec![CheckName::ConditionalDelete]),
         (Lie::ScansBackwards, vec![CheckName::ScanOrder]),

@@ -64,22 +64,22 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    pub(crate) fn start_again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child = (self.start)(self.folder.path(), self.port);
     }
 
     /// Restarts it until it answers: leftovers of a killed one may block it at first.
-    pub(crate) fn start_until_it_answers(&mut self) {
+    pub(crate) fn restart_until_it_answers(&mut self) {
         for _ in 0..2400 {
             if self.child.try_wait().unwrap().is_some() {
-                self.start_again();
+                self.restart();
             }
             std::thread::sleep(Duration::from_millis(25));
             if self.child.try_wait().unwrap().is_none() && self.place.answers(self.port) {
                 return;
             }
         }
-        panic!("the server does not start again");
+        panic!("the server does not restart");
     }
 }
 
@@ -98,7 +98,7 @@ fn program(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// Prints that a test skips, unless it must not.
-#[expect(clippy::print_stderr, reason = "what is skipped is said")]
+#[expect(clippy::print_stderr, reason = "a test prints that it skips")]
 fn skip<T>(what: &str, may_be_missing: bool) -> Option<T> {
     let needed = std::env::var_os("FULGURITE_TEST_SERVERS").is_some();
     assert!(!needed || may_be_missing, "{what}");
@@ -113,7 +113,7 @@ fn free_port() -> u16 {
 
 /// Starts a server at a free port. If another process takes the port first, the server ends and is
 /// started at another.
-fn started(
+fn start_server(
     folder: TempDir,
     place: &Place,
     start: impl Fn(&Path, u16) -> Child + Clone + Send + Sync + 'static,
@@ -190,9 +190,9 @@ pub(crate) fn postgres(place: &Place) -> Option<Server> {
     options.push(format!("ssl_cert_file={own}/own.pem"));
     options.push(format!("ssl_key_file={own}/own.key"));
     options.push(format!("unix_socket_directories={own}"));
-    let at = place.clone();
+    let own_place = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let mut command = at.command(if is_root { Path::new("setpriv") } else { &server });
+        let mut command = own_place.command(if is_root { Path::new("setpriv") } else { &server });
         if is_root {
             command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(&server);
         }
@@ -204,7 +204,7 @@ pub(crate) fn postgres(place: &Place) -> Option<Server> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(folder, place, start))
+    Some(start_server(folder, place, start))
 }
 
 /// Creates a CA, and a certificate from it for `localhost`.
@@ -232,11 +232,11 @@ pub(crate) fn etcd(place: &Place) -> Option<Server> {
     let Some(program) = program("etcd", &[]) else {
         return skip("etcd is not installed", false);
     };
-    let at = place.clone();
+    let own_place = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let client = format!("http://{}:{port}", at.address);
+        let client = format!("http://{}:{port}", own_place.address);
         let peer = format!("http://127.0.0.1:{}", free_port());
-        let mut command = at.command(&program);
+        let mut command = own_place.command(&program);
         command.arg("--data-dir").arg(folder.join("data"));
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
@@ -244,7 +244,7 @@ pub(crate) fn etcd(place: &Place) -> Option<Server> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(tempfile::tempdir().unwrap(), place, start))
+    Some(start_server(tempfile::tempdir().unwrap(), place, start))
 }
 
 pub(crate) const ACCESS_KEY: &str = "an-access-key";
@@ -253,21 +253,21 @@ pub(crate) const SECRET_KEY: &str = "a-secret-key";
 /// Starts a versitygw with a bucket called `bucket`: an S3 server that enforces conditions.
 pub(crate) fn versitygw(place: &Place) -> Option<Server> {
     let Some(gateway) = program("versitygw", &[TOOLS.into()]) else {
-        let how = "versitygw is not there: GOBIN=$PWD/target/sites-tools go install \
+        let hint = "versitygw is not installed: GOBIN=$PWD/target/sites-tools go install \
                    github.com/versity/versitygw/cmd/versitygw@v1.8.0";
         // Building it takes a Go compiler, which not every machine has.
-        return skip(how, program("go", &[]).is_none());
+        return skip(hint, program("go", &[]).is_none());
     };
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("data/bucket")).unwrap();
-    let at = place.clone();
+    let own_place = place.clone();
     let start = move |folder: &Path, port: u16| {
-        let mut command = at.command(&gateway);
-        let port = format!("{}:{port}", at.address);
+        let mut command = own_place.command(&gateway);
+        let port = format!("{}:{port}", own_place.address);
         command.args(["--access", ACCESS_KEY, "--secret", SECRET_KEY]);
         command.args(["--port", &port, "posix"]).arg(folder.join("data"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    Some(started(folder, place, start))
+    Some(start_server(folder, place, start))
 }

@@ -55,23 +55,24 @@ impl Site {
     }
 }
 
-fn at(text: &str) -> Key {
+fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
 /// Runs all checks of a table.
 async fn check_table(name: &str, [table, second]: [Arc<dyn Table>; 2]) -> Report {
     conformance::suite(&table, &second).await;
-    let report = examine(name, &*table, &*second, &at("doctor"), &entropy(3)).await.unwrap();
+    let report = examine(name, &*table, &*second, &new_key("doctor"), &entropy(3)).await.unwrap();
     report.accept().unwrap();
     // It leaves nothing behind, so it can run again.
-    let again = examine(name, &*table, &*second, &at("doctor"), &entropy(4)).await.unwrap();
+    let again = examine(name, &*table, &*second, &new_key("doctor"), &entropy(4)).await.unwrap();
     assert_eq!(outcomes(&again), outcomes(&report), "{again:#?}");
     // And it does not touch existing rows.
     let image = Bytes::from_static(b"not the doctor's");
-    let key = at("doctor/some/row");
+    let key = new_key("doctor/some/row");
     table.cas(&key, Expect::Absent, image.clone()).await.unwrap();
-    let refused = examine(name, &*table, &*second, &at("doctor"), &entropy(5)).await.unwrap_err();
+    let refused =
+        examine(name, &*table, &*second, &new_key("doctor"), &entropy(5)).await.unwrap_err();
     assert!(matches!(&refused, DoctorError::Occupied { key: found } if *found == key), "{refused}");
     assert_eq!(table.read(&key).await.unwrap().unwrap().bytes, image);
     table.erase(&key).await.unwrap();
@@ -79,7 +80,8 @@ async fn check_table(name: &str, [table, second]: [Arc<dyn Table>; 2]) -> Report
 }
 
 async fn check_blobs(name: &str, [blobs, second]: [Arc<dyn Blob>; 2]) {
-    let report = examine_blobs(name, &*blobs, &*second, &at("doctor"), &entropy(6)).await.unwrap();
+    let report =
+        examine_blobs(name, &*blobs, &*second, &new_key("doctor"), &entropy(6)).await.unwrap();
     report.accept().unwrap();
     assert_eq!(report.checks.len(), 6);
     conformance::blobs(&*blobs, &*second).await;
@@ -96,7 +98,7 @@ fn unsupported(report: &Report) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_is_a_table() {
+async fn memory_passes_table_and_blob_checks() {
     let site = Site::new("mem://here");
     let opener = &site.openers[0];
     let table = opener.table(&site.address, true).await.unwrap();
@@ -107,12 +109,15 @@ async fn memory_is_a_table() {
     check_blobs("memory", [blobs, opener.blobs(&site.address, true).await.unwrap()]).await;
     // Another name is another site.
     let other = opener.table(&"mem://there".parse().unwrap(), true).await.unwrap();
-    other.cas(&at("a"), Expect::Absent, Bytes::new()).await.unwrap();
-    assert_eq!(opener.table(&site.address, true).await.unwrap().read(&at("a")).await, Ok(None));
+    other.cas(&new_key("a"), Expect::Absent, Bytes::new()).await.unwrap();
+    assert_eq!(
+        opener.table(&site.address, true).await.unwrap().read(&new_key("a")).await,
+        Ok(None)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_in_memory_is_a_table() {
+async fn memory_bucket_passes_table_checks() {
     let store = Arc::new(object_store::memory::InMemory::new());
     let table = || -> Arc<dyn Table> {
         let store = Arc::<object_store::memory::InMemory>::clone(&store);
@@ -123,7 +128,7 @@ async fn a_bucket_in_memory_is_a_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_is_a_table_and_has_blobs() {
+async fn directory_passes_table_and_blob_checks() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::new(&format!("dir://{}/a%20site", folder.path().display()));
     let missing = site.openers[0].table(&site.address, false).await.err().unwrap();
@@ -140,21 +145,21 @@ async fn a_directory_is_a_table_and_has_blobs() {
     let (here, away) = (folder.path().join("a site/blobs"), folder.path().join("a site/elsewhere"));
     std::fs::rename(&here, away).unwrap();
     std::fs::create_dir(&here).unwrap();
-    let error = blobs.get(&at("a"), None).await.unwrap_err();
+    let error = blobs.get(&new_key("a"), None).await.unwrap_err();
     assert!(matches!(error, fulgurite_geo::stores::BlobError::Unavailable(_)), "{error}");
-    let error = blobs.head(&at("a")).await.unwrap_err();
+    let error = blobs.head(&new_key("a")).await.unwrap_err();
     assert!(matches!(error, fulgurite_geo::stores::BlobError::Unavailable(_)), "{error}");
-    assert!(blobs.delete(&at("a")).await.is_err());
+    assert!(blobs.delete(&new_key("a")).await.is_err());
     // It accepts no blobs either, and a missing folder is not created.
-    let error = blobs.create(&at("a"), Bytes::from_static(b"lost")).await.unwrap_err();
+    let error = blobs.create(&new_key("a"), Bytes::from_static(b"lost")).await.unwrap_err();
     assert!(matches!(error, fulgurite_geo::stores::BlobError::Unavailable(_)), "{error}");
     std::fs::remove_dir(&here).unwrap();
-    assert!(blobs.create(&at("a"), Bytes::from_static(b"lost")).await.is_err());
+    assert!(blobs.create(&new_key("a"), Bytes::from_static(b"lost")).await.is_err());
     assert!(!here.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn versitygw_is_a_table_and_has_blobs() {
+async fn versitygw_passes_table_and_blob_checks() {
     let Some(mut server) = servers::versitygw(&Place::here()) else { return };
     let address = |bucket: &str, secret: &str| {
         format!(
@@ -171,28 +176,29 @@ async fn versitygw_is_a_table_and_has_blobs() {
     // A missing bucket says nothing about its contents.
     let gone = Site::new(&address("another", "A_SECRET"));
     let table = &gone.tables().await[0];
-    let error = table.read(&at("a")).await.unwrap_err();
+    let error = table.read(&new_key("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
     let blobs = &gone.blobs().await[0];
-    for error in [blobs.get(&at("a"), None).await.err(), blobs.head(&at("a")).await.err()] {
+    for error in [blobs.get(&new_key("a"), None).await.err(), blobs.head(&new_key("a")).await.err()]
+    {
         let is_away = matches!(error, Some(fulgurite_geo::stores::BlobError::Unavailable(_)));
         assert!(is_away, "{error:?}");
     }
     // Nor does one that rejects our credentials.
-    let stranger = Site::new(&address("bucket", "A_WRONG_PASSWORD"));
-    let error = stranger.tables().await[0].read(&at("a")).await.unwrap_err();
+    let unauthorized = Site::new(&address("bucket", "A_WRONG_PASSWORD"));
+    let error = unauthorized.tables().await[0].read(&new_key("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Denied(_)), "{error:?}");
     assert!(!format!("{error:?}").contains(SECRET_KEY));
 
     // A server that is not running did not get the request.
     let [table, _] = site.tables().await;
     server.crash();
-    let error = table.cas(&at("a"), Expect::Absent, Bytes::new()).await.unwrap_err();
+    let error = table.cas(&new_key("a"), Expect::Absent, Bytes::new()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s3s_fs_is_refused() {
+async fn doctor_rejects_s3s_fs() {
     let folder = tempfile::tempdir().unwrap();
     let port = unconditional_s3::s3s_fs(folder.path()).await;
     let site = Site::new(&format!(
@@ -200,7 +206,8 @@ async fn s3s_fs_is_refused() {
          &access_key_id_env=AN_ID&secret_access_key_env=A_SECRET"
     ));
     let [table, second] = site.tables().await;
-    let report = examine("s3s-fs", &*table, &*second, &at("doctor"), &entropy(7)).await.unwrap();
+    let report =
+        examine("s3s-fs", &*table, &*second, &new_key("doctor"), &entropy(7)).await.unwrap();
     let refused = report.accept().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     let failed: Vec<CheckName> = report.failed().map(|check| check.name).collect();
@@ -213,7 +220,7 @@ async fn s3s_fs_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_is_a_table() {
+async fn postgres_passes_table_checks() {
     let Some(mut server) = servers::postgres(&Place::here()) else { return };
     let ca = server.folder.path().join("ca.pem");
     let address = |host: &str, options: &str| {
@@ -244,26 +251,30 @@ async fn postgres_is_a_table() {
     conformance::suite(&secured.tables().await[0], &site.tables().await[1]).await;
     let misnamed = Site::new(&address("127.0.0.1", &options));
     assert!(misnamed.openers[0].table(&misnamed.address, false).await.is_err());
-    let stranger = Site::new(&address("127.0.0.1", "table=rows&password_env=A_WRONG_PASSWORD"));
-    let error = stranger.openers[0].table(&stranger.address, false).await.err().unwrap();
+    let unauthorized = Site::new(&address("127.0.0.1", "table=rows&password_env=A_WRONG_PASSWORD"));
+    let error = unauthorized.openers[0].table(&unauthorized.address, false).await.err().unwrap();
     assert!(matches!(&error, OpenError::Table { source: TableError::Denied(_), .. }), "{error:?}");
 
     let [table, _] = site.tables().await;
-    let tag = table.cas(&at("kept"), Expect::Absent, "before".into()).await.unwrap();
+    let tag = table.cas(&new_key("kept"), Expect::Absent, "before".into()).await.unwrap();
     server.quit();
-    goes_on(&*table, tag, || server.start_again()).await;
+    check_recovery(&*table, tag, || server.restart()).await;
 }
 
 /// Checks a table whose server has ended: a call over an old connection fails as unknown or not
 /// done. Once the server is back, so is the row, and the table goes on.
-async fn goes_on(table: &dyn Table, tag: fulgurite_geo::stores::Tag, start_again: impl FnOnce()) {
-    let key = at("kept");
+async fn check_recovery(
+    table: &dyn Table,
+    tag: fulgurite_geo::stores::Tag,
+    restart: impl FnOnce(),
+) {
+    let key = new_key("kept");
     let error = table.cas(&key, Expect::Is(tag.clone()), "after".into()).await.unwrap_err();
     let is_honest = matches!(error, TableError::Unknown(_) | TableError::Unavailable(_));
     assert!(is_honest, "{error:?}");
     let error = table.read(&key).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
-    start_again();
+    restart();
     let mut row = table.read(&key).await;
     for _ in 0..400 {
         if row.is_ok() {
@@ -277,35 +288,37 @@ async fn goes_on(table: &dyn Table, tag: fulgurite_geo::stores::Tag, start_again
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_is_a_table() {
+async fn etcd_passes_table_checks() {
     let Some(mut server) = servers::etcd(&Place::here()) else { return };
     let port = server.port;
     // The first member does not exist: the second is used.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nowhere = nobody.local_addr().unwrap().port();
-    drop(nobody);
-    let site = Site::new(&format!("etcd://127.0.0.1:{nowhere},127.0.0.1:{port}/a/prefix"));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed_port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let site = Site::new(&format!("etcd://127.0.0.1:{closed_port},127.0.0.1:{port}/a/prefix"));
     let tables = site.tables().await;
     for table in &tables {
-        let error = table.read(&at("a")).await.unwrap_err();
+        let error = table.read(&new_key("a")).await.unwrap_err();
         assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
-        assert_eq!(table.read(&at("a")).await, Ok(None));
+        assert_eq!(table.read(&new_key("a")).await, Ok(None));
     }
     let report = check_table("etcd", tables).await;
     assert_eq!(unsupported(&report), Vec::<String>::new());
 
     // With users enabled, a client without a password is refused.
     let table = &site.tables().await[0];
-    let _ = table.read(&at("a")).await;
-    let ask = |call: &str, body: &str| {
+    let _ = table.read(&new_key("a")).await;
+    let post = |call: &str, body: &str| {
         let (url, body) = (format!("http://127.0.0.1:{port}/v3/{call}"), body.to_owned());
         async move { reqwest::Client::new().post(url).body(body).send().await.unwrap() }
     };
     let user = format!(r#"{{"name":"root","password":"{POSTGRES_PASSWORD}"}}"#);
-    assert!(ask("auth/user/add", &user).await.status().is_success());
-    assert!(ask("auth/user/grant", r#"{"user":"root","role":"root"}"#).await.status().is_success());
-    assert!(ask("auth/enable", "{}").await.status().is_success());
-    let error = table.read(&at("a")).await.unwrap_err();
+    assert!(post("auth/user/add", &user).await.status().is_success());
+    assert!(
+        post("auth/user/grant", r#"{"user":"root","role":"root"}"#).await.status().is_success()
+    );
+    assert!(post("auth/enable", "{}").await.status().is_success());
+    let error = table.read(&new_key("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Denied(_)), "{error:?}");
     let known =
         Site::new(&format!("etcd://127.0.0.1:{port}/a/prefix?user=root&password_env=A_PASSWORD"));
@@ -314,10 +327,10 @@ async fn etcd_is_a_table() {
     let wrong = Site::new(&format!(
         "etcd://127.0.0.1:{port}/a/prefix?user=root&password_env=A_WRONG_PASSWORD"
     ));
-    let error = wrong.tables().await[0].read(&at("a")).await.unwrap_err();
+    let error = wrong.tables().await[0].read(&new_key("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Denied(_)), "{error:?}");
 
-    let tag = table.cas(&at("kept"), Expect::Absent, "before".into()).await.unwrap();
+    let tag = table.cas(&new_key("kept"), Expect::Absent, "before".into()).await.unwrap();
     server.crash();
-    goes_on(&*table, tag, || server.start_again()).await;
+    check_recovery(&*table, tag, || server.restart()).await;
 }

@@ -49,7 +49,7 @@ impl Arrivals {
     /// Removes a platter that no longer waits.
     pub(crate) fn leave(&mut self, panel: PanelIndex, entry: (Age, PlatterKey)) {
         let listed = self.arrival_mut(panel).waiting.remove(&entry);
-        assert!(listed, "a platter waits where it says");
+        assert!(listed, "the platter is in its queue");
     }
 
     /// Returns how many platters of a panel wait.
@@ -63,7 +63,7 @@ impl Arrivals {
     }
 
     /// Returns the oldest platter of all panels.
-    pub(crate) fn first_of_all(&self) -> Option<(Age, PlatterKey)> {
+    pub(crate) fn oldest(&self) -> Option<(Age, PlatterKey)> {
         self.0.iter().filter_map(|arrival| arrival.waiting.first()).min().copied()
     }
 
@@ -79,8 +79,8 @@ impl Arrivals {
     pub(crate) fn check(&self, waiting: &[BTreeSet<(Age, PlatterKey)>], ejected: &[usize]) {
         assert_eq!((waiting.len(), ejected.len()), (self.0.len(), self.0.len()), "panels");
         for (panel, arrival) in self.0.iter().enumerate() {
-            assert_eq!(waiting[panel], arrival.waiting, "panel {panel} knows its new platters");
-            assert_eq!(ejected[panel], arrival.ejected, "the eject bays know how many they hold");
+            assert_eq!(waiting[panel], arrival.waiting, "panel {panel} lists its new platters");
+            assert_eq!(ejected[panel], arrival.ejected, "the eject bay counts are correct");
         }
     }
 }

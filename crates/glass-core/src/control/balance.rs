@@ -98,7 +98,7 @@ impl Library {
     pub(crate) fn longest_wait(&self, group: u16) -> Duration {
         let first = self.partitions.group(group).queue().first();
         let read = first.and_then(|(_, key)| self.shelf.get(*key).first_read());
-        read.map_or(Duration::ZERO, |read| self.sequence.now().since(read.at))
+        read.map_or(Duration::ZERO, |read| self.sequence.now().since(read.arrived))
     }
 
     /// Moves the partition boundaries to where the load is, when that is due.

@@ -69,19 +69,19 @@ impl Library {
     /// preferring its own group's drives. If none is free and its battery is low: the nearest one
     /// that no other shuttle waits for. It waits there, and idle shuttles there are sent away.
     fn charging_point(&self, index: ShuttleIndex) -> Option<Position> {
-        let (at, number) = (self.fleet.get(index).at(), index.get());
+        let (at, number) = (self.fleet.get(index).position(), index.get());
         let group = self.partitions.group_of_shuttle(index);
-        let goes = self.is_due_to_charge(index);
-        let (mut free, mut taken) = (None, None);
+        let must_go = self.is_due_to_charge(index);
+        let (mut free, mut occupied) = (None, None);
         for (drive, site) in (0..).map(fulgurite_units::DriveIndex::new).zip(self.floor.drives()) {
             if site.panel != at.panel {
                 continue;
             }
-            let foreign =
+            let is_foreign_group =
                 !group.is_some_and(|own| self.partitions.groups_of_drive(drive).contains(&own));
             for shelf in site.shelves.clone().map(ShelfIndex::new) {
                 let point = Position { panel: site.panel, rail: site.rail, shelf };
-                if point != at && !goes {
+                if point != at && !must_go {
                     continue;
                 }
                 let span = self.fleet.traffic().footprint(point);
@@ -90,15 +90,15 @@ impl Library {
                     continue;
                 }
                 let holders = self.fleet.traffic().holders(span, number).next().is_some();
-                let best = if holders { &mut taken } else { &mut free };
-                let order = (point != at, foreign, at.cost_to(point), drive, shelf);
+                let best = if holders { &mut occupied } else { &mut free };
+                let order = (point != at, is_foreign_group, at.cost_to(point), drive, shelf);
                 if best.is_none_or(|(least, _)| order < least) {
                     *best = Some((order, point));
                 }
             }
         }
-        let taken = taken.filter(|_| self.fleet.get(index).is_low());
-        free.or(taken).map(|(_, point)| point)
+        let occupied = occupied.filter(|_| self.fleet.get(index).is_low());
+        free.or(occupied).map(|(_, point)| point)
     }
 
     /// Whether a shuttle lacks enough charge to travel to a charging point.
@@ -117,7 +117,7 @@ impl Library {
     }
 
     fn start_charging(&mut self, index: ShuttleIndex, goal: Position, out: &mut Outbox<Output>) {
-        let from = self.fleet.get(index).at();
+        let from = self.fleet.get(index).position();
         let rank = self.next_rank(index);
         let travel = TripLeg { from, started: self.sequence.now(), steps: 0, strayed: 0 };
         self.fleet.begin(index, Trip::charging(goal, rank, travel));
@@ -129,7 +129,7 @@ impl Library {
     /// first.
     pub(crate) fn arrive_to_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
-        let span = self.fleet.traffic().footprint(shuttle.at());
+        let span = self.fleet.traffic().footprint(shuttle.position());
         if shuttle.is_low() || self.fleet.traffic().claimants(span, index.get()).next().is_none() {
             self.charge(index, out);
         } else {
@@ -142,7 +142,7 @@ impl Library {
     /// otherwise all would spend their energy on taking turns.
     pub(crate) fn complete_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
         let shuttle = self.fleet.get(index);
-        let span = self.fleet.traffic().footprint(shuttle.at());
+        let span = self.fleet.traffic().footprint(shuttle.position());
         let needed = self.fleet.traffic().claimants(span, index.get()).any(|other| {
             let trip = self.fleet.get(ShuttleIndex::new(other)).trip();
             trip.is_some_and(|trip| !trip.charges())

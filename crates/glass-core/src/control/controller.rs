@@ -159,16 +159,16 @@ impl Library {
     fn apply(&mut self, event: Event, out: &mut Outbox<Output>) {
         match event {
             Event::Read { request, platter, slot, tracks, deadline } => {
-                let taken = self.accept_read(request, platter, slot, tracks, deadline);
-                reject(request, taken, out);
+                let accepted = self.accept_read(request, platter, slot, tracks, deadline);
+                reject(request, accepted, out);
             }
             Event::Verify { request, platter, panel, tracks } => {
-                let taken = self.accept_verify(request, platter, panel, tracks);
-                reject(request, taken, out);
+                let accepted = self.accept_verify(request, platter, panel, tracks);
+                reject(request, accepted, out);
             }
             Event::Store { request, platter, slot } => {
-                let taken = self.accept_store(request, platter, slot);
-                reject(request, taken, out);
+                let accepted = self.accept_store(request, platter, slot);
+                reject(request, accepted, out);
             }
             Event::Cancel { request } => self.cancel(request, out),
             Event::Completed { command } => match actor(command) {
@@ -232,8 +232,8 @@ impl Library {
             return Err(Error::SpareSlot { slot });
         }
         // Nearly always the owner of the slot is the platter, which saves a search.
-        let lives_there = |key: &PlatterKey| self.shelf.get(*key).id() == id;
-        let known = self.shelf.owner(slot).filter(lives_there);
+        let is_owner = |key: &PlatterKey| self.shelf.get(*key).id() == id;
+        let known = self.shelf.owner(slot).filter(is_owner);
         let known = known.or_else(|| self.shelf.find(id));
         match known.map(|key| self.shelf.get(key).home()) {
             Some(Some(home)) if home != slot => {
@@ -251,7 +251,7 @@ impl Library {
         let key = known.unwrap_or_else(|| self.shelf.remember(id, stage, place));
         self.requests.insert(request, Request { platter: key, job: Job::Read });
         self.add_load(slot, tracks, known.is_none());
-        self.enqueue(key, PendingRead { age, at: self.sequence.now(), request, tracks });
+        self.enqueue(key, PendingRead { age, arrived: self.sequence.now(), request, tracks });
         self.settle(key);
         self.end_batch_if_urgent(key, age);
         Ok(())
@@ -417,8 +417,8 @@ impl Library {
     }
 }
 
-fn reject(request: RequestId, taken: Result<(), Error>, out: &mut Outbox<Output>) {
-    if let Err(reason) = taken {
+fn reject(request: RequestId, accepted: Result<(), Error>, out: &mut Outbox<Output>) {
+    if let Err(reason) = accepted {
         out.push(Output::Rejected { request, reason });
     }
 }

@@ -250,10 +250,13 @@ impl Drive {
         let facing = self.facing;
         let mounted = facing.is_none_or(|slot| self.bay(slot).mounted);
         assert!(mounted, "drive {index} faces {facing:?}, which is not mounted");
-        assert!(self.head.is_none() || facing.is_some(), "drive {index} reads nothing");
+        assert!(
+            self.head.is_none() || facing.is_some(),
+            "drive {index} has a track position without a platter"
+        );
         if let Some(work) = self.work {
             assert_eq!(actor(work.command), Actor::Drive(index), "{} is another's", work.command);
-            assert!(!self.broken, "drive {index} is broken and works");
+            assert!(!self.broken, "drive {index} is broken but has work");
         }
     }
 }

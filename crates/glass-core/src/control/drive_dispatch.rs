@@ -130,12 +130,12 @@ impl Library {
     /// Starts a read. From here on it cannot be canceled.
     fn begin_read(&mut self, index: DriveIndex) {
         let key = self.drives.get(index).faced();
-        let key = key.unwrap_or_else(|| unreachable!("it reads what it faces"));
+        let key = key.unwrap_or_else(|| unreachable!("a drive reads the platter that it faces"));
         let first = self.shelf.get(key).first_read().map(|read| read.age);
         let read = first.and_then(|age| self.remove_read(key, age));
-        let read = read.unwrap_or_else(|| unreachable!("a read begins once"));
+        let read = read.unwrap_or_else(|| unreachable!("a listed read has not begun"));
         self.shelf.count_read(key);
-        let waited = self.sequence.now().since(read.at).as_nanos();
+        let waited = self.sequence.now().since(read.arrived).as_nanos();
         self.counters.age_max_ns = self.counters.age_max_ns.max(waited);
     }
 
@@ -199,7 +199,7 @@ impl Library {
         self.pace.update_estimate(self.sequence.now().since(work.began), tracks_done);
         let key = self.platter_in_verification(index);
         let Stage::Unverified { request, age, panel, tracks } = self.shelf.get(key).stage() else {
-            unreachable!("a platter under verification is unverified");
+            unreachable!("only unverified platters are verified");
         };
         if tracks_done >= tracks.track_count {
             self.end_verification(index, request, Outcome::Verified, out);
@@ -221,7 +221,8 @@ impl Library {
         match action {
             Action::Mount { slot, .. } => {
                 let inside = self.drives.get(index).bay(slot).platter();
-                let key = inside.unwrap_or_else(|| unreachable!("only what is there is mounted"));
+                let key =
+                    inside.unwrap_or_else(|| unreachable!("a drive mounts the platter inside"));
                 self.end_requests(key, fault, out);
                 self.mark_drive_groups(index);
             }
@@ -276,7 +277,7 @@ impl Library {
     ) {
         let key = self.platter_in_verification(index);
         let Stage::Unverified { panel, .. } = self.shelf.get(key).stage() else {
-            unreachable!("a platter under verification is unverified");
+            unreachable!("only unverified platters are verified");
         };
         self.shelf.set_stage(key, Stage::Checked { panel });
         self.mark_pace_stale();
@@ -291,7 +292,7 @@ impl Library {
 
     fn end_work(&mut self, index: DriveIndex, command: CommandId) -> Work {
         let work = self.drives.get_mut(index).end();
-        let work = work.expect("a drive that answers was at work");
+        let work = work.expect("a drive that answers has work");
         assert_eq!(work.command, command, "a drive does one thing at a time");
         self.dirty.drive(index);
         work
@@ -313,7 +314,7 @@ pub(crate) fn is_wanted(platter: &Platter) -> bool {
 /// Returns what a drive does for the most urgent read of the platter it faces.
 fn read_action(index: DriveIndex, drive: &Drive, platter: &Platter) -> Action {
     let read = platter.first_read();
-    let read = read.unwrap_or_else(|| unreachable!("somebody wants to read"));
+    let read = read.unwrap_or_else(|| unreachable!("the platter has waiting reads"));
     if drive.head() == Some(read.tracks.first) {
         let (request, tracks) = (read.request, read.tracks);
         return Action::Read { drive: index, platter: platter.id(), request, tracks };

@@ -78,7 +78,7 @@ impl Library {
 
     /// Whether a shuttle stands where an errand begins.
     fn is_at(&self, shuttle: ShuttleIndex, errand: &Errand) -> bool {
-        let at = self.fleet.get(shuttle).at();
+        let at = self.fleet.get(shuttle).position();
         match errand.from {
             Source::Drive(drive, _) => self.floor.dock(drive, at.shelf) == at,
             Source::Storage(slot) => self.floor.slot(slot) == at,
@@ -105,7 +105,7 @@ impl Library {
     /// home, or if it has none to a drive, where it can be verified and stored from.
     fn deliver_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let key = self.fleet.get(shuttle).cargo()?;
-        let at = self.fleet.get(shuttle).at();
+        let at = self.fleet.get(shuttle).position();
         // Where it came from no longer matters.
         let (from, kind) = (Source::EjectBay(at.panel), TripKind::Return);
         let stored = |slot| Errand { kind, platter: key, from, to: Destination::Storage(slot) };
@@ -136,14 +136,14 @@ impl Library {
     /// Returns the errand for the nearest platter that lies released in a drive and is not needed
     /// there. The group that brought it returns it.
     fn return_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
-        let at = self.fleet.get(shuttle).at();
+        let at = self.fleet.get(shuttle).position();
         let drives = self.partitions.group(group).drives();
         let mut best: Option<(u64, Errand)> = None;
         for &index in drives {
             for slot in DriveSlot::BOTH {
                 let Some(errand) = self.return_from(index, slot) else { continue };
                 let no_way = self.damaged && !self.has_way_for(shuttle, &errand);
-                if no_way || self.is_left_to_another(group, index, slot) {
+                if no_way || self.is_returned_by_another(group, index, slot) {
                     continue;
                 }
                 let cost = at.cost_to(self.floor.dock(index, at.shelf));
@@ -157,7 +157,7 @@ impl Library {
 
     /// Whether another group that shares the drive brought the platter in a slot, and so returns
     /// it: shuttles that cross each other's shelves wait for each other.
-    fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
+    fn is_returned_by_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
         let bringer = self.drives.get(drive).bay(slot).brought_by();
         // A shuttle that must charge first does not come for it.
         let bringer = bringer.filter(|shuttle| !self.fleet.get(*shuttle).is_low());
@@ -268,14 +268,14 @@ impl Library {
     fn can_wait_for(&self, key: PlatterKey, first: PlatterKey) -> bool {
         let [late, early] = [key, first].map(|key| self.shelf.get(key).first_read());
         let (Some(late), Some(early)) = (late, early) else { return false };
-        let [longer, shorter] = [late, early].map(|read| read.age.due.since(read.at));
+        let [longer, shorter] = [late, early].map(|read| read.age.due.since(read.arrived));
         longer > shorter && late.age.due.since(early.age.due) > shorter
     }
 
     fn nearest_idle_position(&self, group: u16) -> Option<Position> {
         let mut shuttles = self.partitions.group(group).shuttles().iter();
         let idle = shuttles.find(|shuttle| self.fleet.get(**shuttle).is_ready());
-        idle.map(|shuttle| self.fleet.get(*shuttle).at())
+        idle.map(|shuttle| self.fleet.get(*shuttle).position())
     }
 
     /// Returns the errand for the verified platter that has waited longest for its slot.
@@ -303,7 +303,9 @@ impl Library {
         let (from, at) = match self.shelf.get(key).place() {
             Place::EjectBay(panel) => (Source::EjectBay(panel), self.floor.eject_bay(panel)),
             Place::Storage(spare) => (Source::Storage(spare), self.floor.slot(spare)),
-            Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waits to be collected"),
+            Place::Drive(..) | Place::Shuttle(_) => {
+                unreachable!("only new platters outside drives are collected")
+            }
         };
         if self.damaged && !self.has_way(partition.panel(), at) {
             return None;
@@ -436,7 +438,7 @@ impl Library {
         self.fleet.indexed().any(|(index, shuttle)| {
             self.floor.panel_of(index) == panel
                 && !shuttle.is_broken()
-                && self.fleet.traffic().shelf_around(shuttle.at(), to).is_some()
+                && self.fleet.traffic().shelf_around(shuttle.position(), to).is_some()
         })
     }
 }

@@ -66,7 +66,7 @@ pub enum Error {
         places: u64,
     },
     /// The slot is reserved for displaced platters.
-    #[error("slot {slot} is a spare one and nobody's home")]
+    #[error("slot {slot} is a spare slot and cannot be a platter's home")]
     SpareSlot {
         /// The slot.
         slot: SlotIndex,
@@ -78,7 +78,7 @@ pub enum Error {
         megabytes: u32,
     },
     /// A parameter of the mechanics is not a valid time or share.
-    #[error("{field} is {value}, which no machine has")]
+    #[error("{field} is {value}, which is not a valid time or share")]
     #[serde(skip_deserializing)]
     Mechanics {
         /// The field of the parameters.
@@ -88,13 +88,13 @@ pub enum Error {
         value: String,
     },
     /// No policy has this name.
-    #[error("no policy {name:?}: it is one of {}", crate::control::POLICY_NAMES.join(", "))]
+    #[error("no policy {name:?}; use one of {}", crate::control::POLICY_NAMES.join(", "))]
     NoSuchPolicy {
         /// The name.
         name: String,
     },
     /// The interval between two rebalances must not be zero.
-    #[error("rebalance is 0, but borders need some time between two moves")]
+    #[error("rebalance is 0, but must be longer")]
     RebalanceZero,
     /// The charging bounds contradict each other.
     #[error(
@@ -108,7 +108,7 @@ pub enum Error {
         until: u8,
     },
     /// The library holds all the requests it can.
-    #[error("request {request} is one more than the {limit} that can wait")]
+    #[error("request {request} exceeds the limit of {limit} pending requests")]
     QueueFull {
         /// The request.
         request: RequestId,
@@ -116,7 +116,7 @@ pub enum Error {
         limit: usize,
     },
     /// The eject bay holds all the platters it can.
-    #[error("platter {platter} is one more than the {limit} that fit the eject bay of a panel")]
+    #[error("platter {platter} does not fit: the eject bay of a panel holds {limit}")]
     EjectBayFull {
         /// The platter.
         platter: PlatterId,
@@ -190,7 +190,7 @@ pub enum Error {
         platter: PlatterId,
     },
     /// Only a platter whose verification ended can be stored.
-    #[error("platter {platter} does not wait for a slot")]
+    #[error("platter {platter} is not waiting for a slot")]
     NotVerified {
         /// The platter.
         platter: PlatterId,
@@ -202,13 +202,13 @@ pub enum Error {
         platter: PlatterId,
     },
     /// An inventory names a platter twice.
-    #[error("platter {platter} is said to be in two places")]
+    #[error("the inventory has platter {platter} in two places")]
     TwoPlaces {
         /// The platter.
         platter: PlatterId,
     },
     /// An inventory names a place twice.
-    #[error("platter {platter} is said to be where platter {other} is")]
+    #[error("the inventory has platter {platter} in the place of platter {other}")]
     PlaceTaken {
         /// The platter.
         platter: PlatterId,
@@ -216,13 +216,13 @@ pub enum Error {
         other: PlatterId,
     },
     /// An inventory names a place that this library does not have, or not for this platter.
-    #[error("platter {platter} is said to be where no such platter can be")]
+    #[error("the inventory has platter {platter} in an impossible place")]
     NoSuchPlace {
         /// The platter.
         platter: PlatterId,
     },
     /// An inventory has too few or too many shuttles.
-    #[error("there are {count} shuttles said to stand here, but the library has {expected}")]
+    #[error("the inventory has {count} shuttles, but the library has {expected}")]
     ShuttleCount {
         /// Number of shuttles in the inventory.
         count: usize,
@@ -230,13 +230,13 @@ pub enum Error {
         expected: usize,
     },
     /// An inventory puts a shuttle where no rails are.
-    #[error("shuttle {shuttle} is said to stand outside of its panel")]
+    #[error("the inventory has shuttle {shuttle} outside its panel")]
     ShuttleOutside {
         /// The shuttle.
         shuttle: ShuttleIndex,
     },
     /// An inventory puts two shuttles in one place.
-    #[error("shuttle {shuttle} is said to stand where another does")]
+    #[error("the inventory has shuttle {shuttle} in the place of another")]
     ShuttlesMeet {
         /// The shuttle.
         shuttle: ShuttleIndex,

@@ -128,7 +128,10 @@ impl Library {
         };
         // No shuttle will come for a platter left in the eject bay.
         self.end_requests(key, fault, out);
-        assert!(matches!(self.shelf.get(key).stage(), Stage::Checked { .. }), "it was new");
+        assert!(
+            matches!(self.shelf.get(key).stage(), Stage::Checked { .. }),
+            "the platter was being verified"
+        );
         self.arrivals.take(panel);
         self.shelf.forget(key);
     }
@@ -184,7 +187,7 @@ impl Library {
             self.fleet.traffic().shelf_around(dock, at).is_some()
         });
         let has_shuttle = group.shuttles().iter().any(|shuttle| {
-            let from = self.fleet.get(*shuttle).at();
+            let from = self.fleet.get(*shuttle).position();
             self.fleet.traffic().shelf_around(from, at).is_some()
         });
         has_drive

@@ -38,7 +38,7 @@ pub(crate) struct Fleet {
 /// One shuttle.
 #[derive(Clone, Debug)]
 pub(crate) struct Shuttle {
-    at: Position,
+    position: Position,
     cargo: Option<PlatterKey>,
     trip: Option<Trip>,
     broken: bool,
@@ -133,13 +133,13 @@ impl Trip {
 }
 
 impl Shuttle {
-    const fn new(at: Position) -> Self {
+    const fn new(position: Position) -> Self {
         let (cargo, trip, battery) = (None, None, None);
-        Self { at, cargo, trip, broken: false, battery, low: false }
+        Self { position, cargo, trip, broken: false, battery, low: false }
     }
 
-    pub(crate) const fn at(&self) -> Position {
-        self.at
+    pub(crate) const fn position(&self) -> Position {
+        self.position
     }
 
     pub(crate) const fn cargo(&self) -> Option<PlatterKey> {
@@ -270,7 +270,7 @@ impl Fleet {
     pub(crate) fn end(&mut self, index: ShuttleIndex) -> Option<Trip> {
         let trip = self.get_mut(index).trip.take();
         let waits = trip.as_ref().is_some_and(|trip| trip.blocked.is_some());
-        assert!(!waits, "shuttle {index} ends a trip and waits for its way");
+        assert!(!waits, "shuttle {index} ends a trip while it waits for its way");
         trip
     }
 
@@ -292,7 +292,7 @@ impl Fleet {
 
     /// Takes the span of its lane that it is about to sweep.
     pub(crate) fn enter_rails(&mut self, index: ShuttleIndex, to: RailPosition) {
-        let sweep = self.traffic.sweep(self.get(index).at, to);
+        let sweep = self.traffic.sweep(self.get(index).position, to);
         self.traffic.take(index.get(), sweep);
         self.trip_mut(index).travel.steps += 1;
     }
@@ -300,7 +300,7 @@ impl Fleet {
     /// Takes its place before another shelf that it is about to crab to; `strays` if that leads
     /// away from its goal.
     pub(crate) fn enter_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex, strays: bool) {
-        let there = Position { shelf: to, ..self.get(index).at };
+        let there = Position { shelf: to, ..self.get(index).position };
         self.traffic.take(index.get(), self.traffic.footprint(there));
         let travel = &mut self.trip_mut(index).travel;
         travel.strayed += u32::from(strays);
@@ -310,8 +310,8 @@ impl Fleet {
     /// Updates its position along its way, and frees the lane behind it.
     pub(crate) fn pass(&mut self, index: ShuttleIndex, at: RailPosition, to: RailPosition) {
         // If it breaks or the controller restarts, it stands there.
-        self.get_mut(index).at.rail = at;
-        let sweep = self.traffic.sweep(self.get(index).at, to);
+        self.get_mut(index).position.rail = at;
+        let sweep = self.traffic.sweep(self.get(index).position, to);
         self.traffic.take(index.get(), sweep);
     }
 
@@ -322,9 +322,9 @@ impl Fleet {
 
     /// Ends a crab to another shelf.
     pub(crate) fn leave_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex) {
-        let at = self.get(index).at;
+        let at = self.get(index).position;
         self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
-        self.get_mut(index).at.shelf = to;
+        self.get_mut(index).position.shelf = to;
     }
 
     /// Records the command it carries out. It waits for nothing then.
@@ -336,7 +336,7 @@ impl Fleet {
     pub(crate) fn answered_action(&self, index: ShuttleIndex, command: CommandId) -> Action {
         let current = self.get(index).current();
         let (id, action) =
-            current.unwrap_or_else(|| panic!("shuttle {index} answers, but was not at work"));
+            current.unwrap_or_else(|| panic!("shuttle {index} answers without a command"));
         assert_eq!(id, command, "a shuttle does one thing at a time");
         action
     }
@@ -352,7 +352,7 @@ impl Fleet {
 
     pub(crate) fn unload(&mut self, index: ShuttleIndex) -> PlatterKey {
         let cargo = self.get_mut(index).cargo.take();
-        cargo.unwrap_or_else(|| unreachable!("only what is carried is placed"))
+        cargo.unwrap_or_else(|| unreachable!("a shuttle places the platter that it carries"))
     }
 
     /// Blocks it on a span of its way and claims the span. Returns `None` if it already waited for
@@ -396,8 +396,8 @@ impl Fleet {
     /// more.
     pub(crate) fn mark_broken(&mut self, index: ShuttleIndex) -> Option<Trip> {
         self.get_mut(index).broken = true;
-        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
-        held.into_iter().for_each(|span| self.traffic.bar(span));
+        let spans: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        spans.into_iter().for_each(|span| self.traffic.bar(span));
         self.end(index)
     }
 
@@ -409,12 +409,12 @@ impl Fleet {
         }
         // The battery may have been swapped: its level is unknown until the driver reports it.
         (shuttle.battery, shuttle.low) = (None, false);
-        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
-        for span in held {
+        let spans: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        for span in spans {
             self.traffic.unbar(span);
             self.traffic.leave(index.get(), span.lane);
         }
-        let here = self.traffic.footprint(self.get(index).at);
+        let here = self.traffic.footprint(self.get(index).position);
         self.traffic.take(index.get(), here);
         true
     }
@@ -447,19 +447,19 @@ impl Fleet {
     /// Takes all shuttles off their lanes, to place them elsewhere.
     pub(crate) fn lift_all(&mut self) {
         for (number, shuttle) in (0..).zip(&self.shuttles) {
-            let lane = self.traffic.lane(shuttle.at.panel, shuttle.at.shelf);
+            let lane = self.traffic.lane(shuttle.position.panel, shuttle.position.shelf);
             self.traffic.leave(number, lane);
         }
     }
 
     /// Places a shuttle that was lifted, unless another stands there. Returns whether it could.
-    pub(crate) fn place_at(&mut self, index: ShuttleIndex, at: Position) -> bool {
+    pub(crate) fn place(&mut self, index: ShuttleIndex, at: Position) -> bool {
         let footprint = self.traffic.footprint(at);
         if self.traffic.holders(footprint, index.get()).next().is_some() {
             return false;
         }
         self.traffic.take(index.get(), footprint);
-        self.get_mut(index).at = at;
+        self.get_mut(index).position = at;
         true
     }
 
@@ -498,40 +498,40 @@ impl Fleet {
             assert_ne!(works, trip.blocked.is_some(), "shuttle {index} works or waits");
             if let Some((span, since)) = trip.blocked {
                 blocked.insert(index);
-                assert!(since <= now, "shuttle {index} waits since the future");
+                assert!(since <= now, "shuttle {index} has waited since a time in the future");
                 claims.push((index.get(), span));
             }
         }
         let listed: BTreeSet<ShuttleIndex> = self.blocked.iter().copied().collect();
-        assert_eq!(listed.len(), self.blocked.len(), "a shuttle is twice blocked");
-        assert_eq!(listed, blocked, "those that wait are known");
+        assert_eq!(listed.len(), self.blocked.len(), "a shuttle is listed as blocked twice");
+        assert_eq!(listed, blocked, "blocked shuttles are listed");
         let mut made: Vec<_> = self.traffic.claims().collect();
         made.sort_unstable_by_key(|(shuttle, _)| *shuttle);
-        assert_eq!(made, claims, "claims are of those that wait");
+        assert_eq!(made, claims, "only blocked shuttles have claims");
     }
 
     /// Asserts that it holds exactly what it covers.
     fn check_lanes(&self, index: ShuttleIndex, shuttle: &Shuttle) {
-        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
-        let here = self.traffic.footprint(shuttle.at);
+        let spans: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        let here = self.traffic.footprint(shuttle.position);
         if shuttle.broken {
-            let covers = held
+            let covers = spans
                 .iter()
                 .any(|span| span.lane == here.lane && span.from <= here.from && here.to <= span.to);
             assert!(covers, "shuttle {index} is not where it broke");
-            let barred = held.iter().all(|span| self.traffic.is_barred(span));
-            assert!(barred, "the place of broken shuttle {index} is open");
+            let barred = spans.iter().all(|span| self.traffic.is_barred(span));
+            assert!(barred, "the position of broken shuttle {index} is not barred");
             return;
         }
         let mut due = match shuttle.current().map(|(_, action)| action) {
-            Some(Action::Move { to, .. }) => vec![self.traffic.sweep(shuttle.at, to)],
+            Some(Action::Move { to, .. }) => vec![self.traffic.sweep(shuttle.position, to)],
             Some(Action::Crab { to, .. }) => {
-                vec![here, self.traffic.footprint(Position { shelf: to, ..shuttle.at })]
+                vec![here, self.traffic.footprint(Position { shelf: to, ..shuttle.position })]
             }
             _ => vec![here],
         };
         due.sort_unstable_by_key(|span| span.lane);
-        assert_eq!(held, due, "shuttle {index} holds what it covers");
+        assert_eq!(spans, due, "shuttle {index} holds what it covers");
     }
 
     /// Asserts that the battery level decides whether a shuttle is low, except between the two
@@ -546,6 +546,6 @@ impl Fleet {
         };
         let known = shuttle.battery.is_none() || self.has_batteries;
         let fits = due.is_none_or(|low| low == shuttle.low);
-        assert!(known && fits, "shuttle {index} does not know its battery");
+        assert!(known && fits, "the battery state of shuttle {index} is wrong");
     }
 }

@@ -67,16 +67,17 @@ impl Library {
             let (id, place) = (platter.id(), platter.place());
             match place {
                 Place::Shuttle(_) | Place::Drive(..) => {
-                    assert_eq!(held.remove(&key), Some(place), "platter {id} is not there");
+                    assert_eq!(held.remove(&key), Some(place), "platter {id} is not at its place");
                 }
                 Place::Storage(slot) => {
                     assert!(!held.contains_key(&key), "platter {id} is in {slot} and elsewhere");
                     let spare = self.shape().is_spare(slot);
                     let lives = platter.home() == Some(slot)
                         && matches!(platter.stage(), Stage::Stored { .. });
-                    assert!(lives != spare, "platter {id} is in a foreign slot {slot}");
-                    let rests = lives && platter.reads().is_empty() && platter.claim().is_none();
-                    assert!(!rests, "platter {id} is at rest and not forgotten");
+                    assert!(lives != spare, "platter {id} is in a slot of another platter {slot}");
+                    let is_at_rest =
+                        lives && platter.reads().is_empty() && platter.claim().is_none();
+                    assert!(!is_at_rest, "platter {id} is at rest and not forgotten");
                 }
                 Place::EjectBay(panel) => {
                     assert!(!held.contains_key(&key), "platter {id} is ejected and elsewhere");
@@ -86,7 +87,7 @@ impl Library {
                 }
             }
         }
-        assert!(held.is_empty(), "somebody holds platters that nobody knows: {held:?}");
+        assert!(held.is_empty(), "platters are held but not known: {held:?}");
     }
 
     /// Asserts that a spare slot in use holds a platter or expects one, and that no platter lives
@@ -101,7 +102,10 @@ impl Library {
                 assert!(before.is_none(), "two shuttles go to slot {slot}");
             }
         }
-        assert!(expected.keys().all(|slot| self.shape().is_spare(*slot)), "a slot is misused");
+        assert!(
+            expected.keys().all(|slot| self.shape().is_spare(*slot)),
+            "a slot that is not spare is reserved"
+        );
         for (_, platter) in self.shelf.known() {
             let lives = platter.home().is_some_and(|home| self.shape().is_spare(home));
             assert!(!lives, "platter {} lives in a spare slot", platter.id());
@@ -117,7 +121,12 @@ impl Library {
         let (mut new, mut ejected) = (vec![BTreeSet::new(); panels], vec![0; panels]);
         for (key, platter) in self.shelf.known() {
             let due = self.queue_of(platter);
-            assert_eq!(due, platter.queued(), "platter {} waits as what it is", platter.id());
+            assert_eq!(
+                due,
+                platter.queued(),
+                "platter {} is in the queue for its state",
+                platter.id()
+            );
             match due {
                 Some((Queue::Group(group), age)) => {
                     let (waiting, tracks) = &mut groups[usize::from(group)];
@@ -138,7 +147,7 @@ impl Library {
         }
         self.arrivals.check(&new, &ejected);
         let most = ejected.into_iter().max().unwrap_or(0);
-        assert!(most <= EJECT_BAY_PLATTERS_MAX, "an eject bay overflows");
+        assert!(most <= EJECT_BAY_PLATTERS_MAX, "an eject bay holds too many platters");
     }
 
     /// Recomputes the queue a platter has to wait in.
@@ -168,7 +177,10 @@ impl Library {
             let drives: Vec<&Drive> =
                 self.drives.indexed().filter(works).map(|(_, drive)| drive).collect();
             let verify_only = drives.iter().filter(|drive| drive.is_verify_only()).count();
-            assert!(verify_only <= drives.len() / 2, "panel {panel} serves customers too");
+            assert!(
+                verify_only <= drives.len() / 2,
+                "too many drives of panel {panel} only verify"
+            );
             if !self.pace.is_current(self.sequence.now()) || !self.has_verify_deadline() {
                 continue;
             }
@@ -189,7 +201,7 @@ impl Library {
         let mut states: Vec<(RequestId, PlatterKey)> = Vec::new();
         let mut record = |request: RequestId, key: PlatterKey, job: Job| {
             let known = self.requests.get(request);
-            assert_eq!(known.map(|r| r.job), Some(job), "request {request} is what it is");
+            assert_eq!(known.map(|r| r.job), Some(job), "request {request} has the recorded job");
             states.push((request, key));
         };
         for (key, platter) in self.shelf.known() {
@@ -213,6 +225,6 @@ impl Library {
         states.sort_unstable();
         let known: Vec<_> =
             self.requests.sorted().into_iter().map(|(id, r)| (id, r.platter)).collect();
-        assert_eq!(states, known, "each request is in one state");
+        assert_eq!(states, known, "each request is in exactly one state");
     }
 }

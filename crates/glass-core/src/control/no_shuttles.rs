@@ -57,7 +57,7 @@ impl Library {
         let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
         let stored = self.partitions.group(0).queue().first().copied().filter(|_| customers);
         let new = || {
-            let first = self.arrivals.first_of_all();
+            let first = self.arrivals.oldest();
             first.filter(|_| slot == DriveSlot::Second)
         };
         let next = if self.has_verify_deadline() { new().or(stored) } else { stored.or_else(new) };
@@ -68,7 +68,9 @@ impl Library {
         match self.shelf.get(key).place() {
             Place::EjectBay(panel) => self.arrivals.take(panel),
             Place::Storage(_) => self.counters.fetches += 1,
-            Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waited to be fetched"),
+            Place::Drive(..) | Place::Shuttle(_) => {
+                unreachable!("only waiting platters are fetched")
+            }
         }
         self.shelf.set_place(key, Place::Drive(index, slot));
         self.settle(key);

@@ -108,7 +108,7 @@ impl Group {
     /// Removes a platter that no longer waits.
     pub(crate) fn leave(&mut self, age: Age, key: PlatterKey, tracks: u64) {
         let listed = self.queue.remove(&(age, key));
-        assert!(listed, "a platter waits where it says");
+        assert!(listed, "the platter is in its queue");
         self.backlog_tracks -= tracks;
     }
 
@@ -144,8 +144,8 @@ impl Group {
 
     /// Asserts which platters wait, and how many tracks are wanted of them.
     pub(crate) fn check(&self, waiting: &BTreeSet<(Age, PlatterKey)>, tracks: u64) {
-        assert!(waiting.iter().eq(&self.queue), "a group knows who waits for it");
-        assert_eq!(tracks, self.backlog_tracks, "a group knows its backlog");
+        assert!(waiting.iter().eq(&self.queue), "the queue of a group lists its waiting platters");
+        assert_eq!(tracks, self.backlog_tracks, "the backlog of a group is correct");
     }
 }
 
@@ -319,7 +319,7 @@ impl Partitions {
         drives: Vec<DriveIndex>,
     ) -> u16 {
         let index = u16::try_from(self.groups.len()).unwrap_or(NO_GROUP);
-        assert!(index < NO_GROUP, "there are no more groups than shuttles");
+        assert!(index < NO_GROUP, "there are more groups than shuttles");
         self.groups.push(Group {
             panel,
             shuttles,

@@ -242,7 +242,7 @@ impl PlatterTable {
     /// Claims it for a shuttle: one at a time.
     pub(crate) fn claim(&mut self, key: PlatterKey, shuttle: ShuttleIndex) {
         let before = self.get_mut(key).claim.replace(shuttle);
-        assert!(before.is_none(), "one shuttle at a time goes for a platter");
+        assert!(before.is_none(), "a platter is claimed by one shuttle at a time");
     }
 
     /// Releases the claim: the shuttle has it, or does not come.
@@ -288,7 +288,7 @@ impl PlatterTable {
     /// Reserves a spare slot for a platter that is on its way.
     pub(crate) fn reserve_spare(&mut self, slot: SlotIndex, key: PlatterKey) {
         let before = self.spares.insert(slot, key);
-        assert!(before.is_none(), "slot {slot} is kept for {key:?}, and was for {before:?}");
+        assert!(before.is_none(), "slot {slot} is reserved for {key:?} and for {before:?}");
     }
 
     /// Cancels the reservation of a spare slot.
@@ -349,13 +349,17 @@ impl PlatterTable {
     /// Asserts that every slab entry is known by its platter's id, or unused.
     fn check_slab(&self) {
         let unused: BTreeSet<PlatterKey> = self.unused.iter().copied().collect();
-        assert_eq!(unused.len(), self.unused.len(), "a place is twice not in use");
+        assert_eq!(unused.len(), self.unused.len(), "a slab entry is listed twice as unused");
         let keys: BTreeSet<PlatterKey> = self.by_id.values().copied().collect();
-        assert_eq!(keys.len(), self.by_id.len(), "two names mean one platter");
-        assert!(keys.is_disjoint(&unused), "a platter is forgotten and known");
-        assert_eq!(keys.len() + unused.len(), self.platters.len(), "a place is lost");
+        assert_eq!(keys.len(), self.by_id.len(), "two ids refer to one platter");
+        assert!(keys.is_disjoint(&unused), "a slab entry is both used and unused");
+        assert_eq!(
+            keys.len() + unused.len(),
+            self.platters.len(),
+            "a slab entry is neither used nor unused"
+        );
         for (id, key) in &self.by_id {
-            assert_eq!(self.get(*key).id, *id, "a platter is known by its name");
+            assert_eq!(self.get(*key).id, *id, "a platter is indexed by its id");
         }
     }
 
@@ -369,7 +373,7 @@ impl PlatterTable {
         }
         let owners = (0..).map(SlotIndex::new).zip(&self.by_home);
         let owners = owners.filter_map(|(slot, key)| key.map(|key| (slot, key)));
-        assert_eq!(homes, owners.collect(), "the owners of the slots are known");
+        assert_eq!(homes, owners.collect(), "the index of slot owners is correct");
     }
 
     /// Asserts that a spare slot in use holds a platter or expects one, and that displaced platters
@@ -384,7 +388,7 @@ impl PlatterTable {
                 displaced.extend(platter.home().map(|_| key));
             }
         }
-        assert_eq!(spares, self.spares, "spare slots know what they hold");
-        assert_eq!(displaced, self.displaced, "platters out of place are known");
+        assert_eq!(spares, self.spares, "the index of spare slots is correct");
+        assert_eq!(displaced, self.displaced, "the set of displaced platters is correct");
     }
 }

@@ -178,9 +178,9 @@ impl Library {
     /// Returns when a platter has been held long enough to gather reads.
     pub(crate) fn hold_end(&self, key: PlatterKey) -> Instant {
         let Some(first) = self.shelf.get(key).first_read() else { return Instant::ZERO };
-        let slack = first.age.due.since(first.at);
+        let slack = first.age.due.since(first.arrived);
         let hold = slack.as_secs_f64() * self.policy.hold.get();
-        first.at + fulgurite_units::Duration::from_secs_f64(hold.min(1e9))
+        first.arrived + fulgurite_units::Duration::from_secs_f64(hold.min(1e9))
     }
 
     /// Ends all requests for a platter. The platter may be forgotten by this.

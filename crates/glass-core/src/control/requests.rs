@@ -101,7 +101,7 @@ impl Packed {
             Job::Store => 2,
         };
         let PlatterKey(key) = request.platter;
-        assert!(key < 1 << (u32::BITS - Self::JOB_BITS), "there are fewer platters than that");
+        assert!(key < 1 << (u32::BITS - Self::JOB_BITS), "the platter key is too large to pack");
         Self(key << Self::JOB_BITS | job)
     }
 
@@ -148,7 +148,7 @@ mod tests {
     use crate::control::state::{Job, PlatterKey, Request};
 
     #[test]
-    fn requests_are_those_of_a_map_whatever_their_numbers() {
+    fn requests_behave_like_a_map() {
         let mut random = Seed::new(1).stream();
         let (mut requests, mut known) = (Requests::default(), BTreeMap::new());
         for _ in 0..20_000 {
@@ -169,6 +169,6 @@ mod tests {
         }
         assert_eq!(requests.sorted(), known.clone().into_iter().collect::<Vec<_>>());
         known.keys().for_each(|id| assert!(requests.remove(*id).is_some()));
-        assert!(requests.pages.is_empty(), "empty pages are given back");
+        assert!(requests.pages.is_empty(), "empty pages are removed");
     }
 }

@@ -89,8 +89,8 @@ impl Library {
     #[must_use]
     pub fn inventory(&self) -> Inventory {
         let parked = |(_, shuttle): (ShuttleIndex, &Shuttle)| ParkedShuttle {
-            rail: shuttle.at().rail,
-            shelf: shuttle.at().shelf,
+            rail: shuttle.position().rail,
+            shelf: shuttle.position().shelf,
         };
         let away = self.shelf.known().filter(|(_, platter)| match platter.place() {
             Place::Shuttle(_) | Place::Drive(..) => true,
@@ -129,7 +129,7 @@ impl Library {
             }
             let panel = self.floor.panel_of(index);
             let at = Position { panel, rail: parked.rail, shelf: parked.shelf };
-            if !self.fleet.place_at(index, at) {
+            if !self.fleet.place(index, at) {
                 return Err(Error::ShuttlesMeet { shuttle: index });
             }
         }
@@ -185,7 +185,7 @@ impl Library {
                 self.drives.get_mut(index).hold(slot, key, loose.mounted);
             }
             Place::Storage(_) => {}
-            Place::EjectBay(_) => unreachable!("it is not loose"),
+            Place::EjectBay(_) => unreachable!("platters in an eject bay are not in an inventory"),
         }
     }
 

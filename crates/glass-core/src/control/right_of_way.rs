@@ -120,8 +120,10 @@ impl Library {
             }
             let Some(first) = steps.first() else { continue };
             let mover = first.shuttle;
-            let rests = self.fleet.get(mover).current().is_none();
-            if rests && self.fleet.traffic().holders(first.needs, mover.get()).next().is_none() {
+            let is_standing = self.fleet.get(mover).current().is_none();
+            if is_standing
+                && self.fleet.traffic().holders(first.needs, mover.get()).next().is_none()
+            {
                 self.make_way(mover, first.to, out);
             }
         }
@@ -167,7 +169,7 @@ impl Library {
         if shuttle.trip().is_some() {
             self.fleet.begin_detour(index, to);
         } else {
-            let (from, started) = (shuttle.at(), self.sequence.now());
+            let (from, started) = (shuttle.position(), self.sequence.now());
             let travel = TripLeg { from, started, steps: 0, strayed: 0 };
             self.fleet.begin(index, Trip::aside(to, travel));
         }

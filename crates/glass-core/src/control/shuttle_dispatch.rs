@@ -82,7 +82,7 @@ impl Library {
                 && (!self.damaged || self.has_way_for(*index, errand))
         });
         let cost = |index: &ShuttleIndex| {
-            let at = self.fleet.get(*index).at();
+            let at = self.fleet.get(*index).position();
             at.cost_to(self.source(errand.from, at))
         };
         idle.min_by_key(cost).unwrap_or(found)
@@ -111,7 +111,7 @@ impl Library {
             }
             Destination::Storage(_) => {}
         }
-        let at = self.fleet.get(index).at();
+        let at = self.fleet.get(index).position();
         let goal =
             if carries { self.destination(errand.to, at) } else { self.source(errand.from, at) };
         assert_eq!(goal.panel, at.panel, "shuttles stay on their panel");
@@ -190,7 +190,7 @@ impl Library {
 
     fn complete_pick(&mut self, index: ShuttleIndex, from: Source) {
         let errand = self.fleet.trip(index).errand();
-        let errand = errand.unwrap_or_else(|| unreachable!("it picks for a reason"));
+        let errand = errand.unwrap_or_else(|| unreachable!("a shuttle that picks has an errand"));
         let key = errand.platter;
         match from {
             Source::Drive(drive, slot) => self.empty_slot(drive, slot),
@@ -203,7 +203,7 @@ impl Library {
         self.fleet.load(index, key);
         self.shelf.set_place(key, Place::Shuttle(index));
         self.shelf.unclaim(key);
-        let at = self.fleet.get(index).at();
+        let at = self.fleet.get(index).position();
         let goal = self.destination(errand.to, at);
         let travel = TripLeg { from: at, started: self.sequence.now(), steps: 0, strayed: 0 };
         self.fleet.continue_to(index, goal, travel);
@@ -272,7 +272,7 @@ impl Library {
     /// Handles a platter that is not where it should be: ends its requests and forgets it.
     fn forget_missing(&mut self, index: ShuttleIndex, pick: Action, out: &mut Outbox<Output>) {
         let errand = self.fleet.end(index).and_then(|trip| trip.errand());
-        let errand = errand.unwrap_or_else(|| unreachable!("it picks for a reason"));
+        let errand = errand.unwrap_or_else(|| unreachable!("a shuttle that picks has an errand"));
         self.mark_shuttle(index);
         self.release(&errand);
         if let Some(slot) = storage_slot(pick) {

@@ -128,7 +128,7 @@ impl Search<'_> {
         match *task {
             Task::Step(step) => {
                 let stays = |holder: &Holder| match holder {
-                    Holder::Shuttle(index) => !self.leaves_by_itself(ShuttleIndex::new(*index)),
+                    Holder::Shuttle(index) => !self.leaves_unaided(ShuttleIndex::new(*index)),
                     Holder::Rail => true,
                 };
                 if self.inside(step.needs, step.shuttle).iter().any(stays) {
@@ -149,7 +149,7 @@ impl Search<'_> {
 
     fn leave(&mut self, index: ShuttleIndex, span: Span, rest: &[Task], due: usize) -> bool {
         let at = self.position(index);
-        if self.leaves_by_itself(index) || !self.fleet.traffic().footprint(at).overlaps(&span) {
+        if self.leaves_unaided(index) || !self.fleet.traffic().footprint(at).overlaps(&span) {
             return self.solve(rest, due);
         }
         let comes_later = |task: &Task| matches!(task, Task::Step(step) if step.shuttle == index);
@@ -189,7 +189,7 @@ impl Search<'_> {
     }
 
     /// Whether a shuttle is working for itself and goes on when it is done.
-    fn leaves_by_itself(&self, index: ShuttleIndex) -> bool {
+    fn leaves_unaided(&self, index: ShuttleIndex) -> bool {
         let trip = self.fleet.get(index).trip();
         trip.is_some_and(|trip| trip.current().is_some() && trip.detour().is_none())
     }
@@ -205,7 +205,7 @@ impl Search<'_> {
 
     fn position(&self, index: ShuttleIndex) -> Position {
         let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == index);
-        moved.map_or_else(|| self.fleet.get(index).at(), |(_, to)| *to)
+        moved.map_or_else(|| self.fleet.get(index).position(), |(_, to)| *to)
     }
 
     /// Returns what holds a span after the steps so far.

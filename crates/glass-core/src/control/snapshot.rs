@@ -95,9 +95,9 @@ impl Library {
                 .indexed()
                 .map(|(shuttle, state)| ShuttleState {
                     shuttle,
-                    panel: state.at().panel,
-                    shelf: state.at().shelf,
-                    rail: state.at().rail,
+                    panel: state.position().panel,
+                    shelf: state.position().shelf,
+                    rail: state.position().rail,
                     cargo: state.cargo().map(|key| self.shelf.get(key).id()),
                     doing: state.current().map(|(_, action)| action),
                     on_trip: state.trip().is_some(),

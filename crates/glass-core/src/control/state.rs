@@ -41,7 +41,7 @@ pub(crate) enum Job {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRead {
     pub(crate) age: Age,
-    pub(crate) at: Instant,
+    pub(crate) arrived: Instant,
     pub(crate) request: RequestId,
     pub(crate) tracks: TrackSpan,
 }

@@ -31,7 +31,7 @@ impl TrackSpan {
 
     /// Returns what is left after the first `track_count` tracks.
     pub(crate) const fn without_first(self, track_count: u32) -> Self {
-        assert!(track_count <= self.track_count, "no more tracks can be done than were asked");
+        assert!(track_count <= self.track_count, "no more tracks are done than the span has");
         let first = TrackIndex::new(self.first.get() + track_count);
         Self { first, track_count: self.track_count - track_count }
     }

@@ -260,7 +260,7 @@ impl Traffic {
     /// Returns the next step of the way to `goal`: along the rails if that is free, otherwise up or
     /// down; around broken machines if there are any.
     ///
-    /// If both are taken: along another shelf that is free, if that costs no more than two crabs
+    /// If both are occupied: along another shelf that is free, if that costs no more than two crabs
     /// and `may_stray`; otherwise as far along the rails as is free, if that is worth a start.
     pub(crate) fn next_step(
         &self,
@@ -331,15 +331,16 @@ impl Traffic {
     ) -> Option<RailPosition> {
         let sweep = self.sweep(at, goal.rail);
         let holds = self.lanes[usize::from(sweep.lane)].iter();
-        let taken = holds.filter(|(holder, ..)| *holder != Holder::Shuttle(requester));
-        let taken = taken.map(|&(_, from, to)| (from, to));
+        let occupied = holds.filter(|(holder, ..)| *holder != Holder::Shuttle(requester));
+        let occupied = occupied.map(|&(_, from, to)| (from, to));
         let above = self
             .claims
             .iter()
             .filter(|claim| claim.shuttle != requester && claim.priority() > (rank, requester));
         let claimed = above.filter(|claim| claim.span.lane == sweep.lane);
         let claimed = claimed.map(|claim| (claim.span.from, claim.span.to));
-        let inside = taken.chain(claimed).filter(|(from, to)| *from < sweep.to && sweep.from < *to);
+        let inside =
+            occupied.chain(claimed).filter(|(from, to)| *from < sweep.to && sweep.from < *to);
         let (here, half) = (at.rail.get(), self.half_width);
         let to = if here < goal.rail.get() {
             let first = inside.map(|(from, _)| from).min()?;

@@ -35,7 +35,7 @@ impl Library {
     /// Whether a shuttle can reach the start of an errand, and from there its end.
     pub(crate) fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
         let shuttle = self.fleet.get(index);
-        let mut at = shuttle.at();
+        let mut at = shuttle.position();
         if shuttle.cargo().is_none() {
             let source = self.source(errand.from, at);
             if self.fleet.traffic().shelf_around(at, source).is_none() {
@@ -50,7 +50,7 @@ impl Library {
     pub(crate) fn advance(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) -> bool {
         loop {
             let shuttle = self.fleet.get(index);
-            let (at, number) = (shuttle.at(), index.get());
+            let (at, number) = (shuttle.position(), index.get());
             let Some(trip) = shuttle.trip() else { return false };
             let detour = trip.detour();
             let (goal, rank) = match detour {
@@ -111,7 +111,7 @@ impl Library {
         if self.fleet.blocked().is_empty() {
             return false;
         }
-        let at = self.fleet.get(index).at();
+        let at = self.fleet.get(index).position();
         let trip = self.fleet.trip(index);
         let (goal, rank) = (trip.goal(), trip.rank());
         let span = match self.fleet.traffic().next_step(index.get(), rank, at, goal, false) {
@@ -139,7 +139,8 @@ impl Library {
         let carries = self.fleet.get(index).cargo().is_some();
         let trip = self.fleet.trip(index);
         let (travel, goal) = (*trip.travel(), trip.goal());
-        let errand = trip.errand().unwrap_or_else(|| unreachable!("it has a goal"));
+        let errand =
+            trip.errand().unwrap_or_else(|| unreachable!("a trip that arrives has an errand"));
         if let Destination::Drive(drive, _) = errand.to
             && self.drives.get(drive).is_broken()
         {
@@ -210,7 +211,7 @@ impl Library {
     ) {
         let shuttle = self.fleet.get(index);
         let Some((current, Action::Move { to, .. })) = shuttle.current() else { return };
-        let here = shuttle.at().rail;
+        let here = shuttle.position().rail;
         if current != command || passed < here.min(to) || here.max(to) < passed {
             return;
         }

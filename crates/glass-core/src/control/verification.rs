@@ -42,12 +42,12 @@ struct Candidate {
 }
 
 impl Library {
-    /// Notes that a new platter came or went, which changes the pace.
+    /// Records that a new platter came or went, which changes the pace.
     pub(crate) const fn mark_pace_stale(&mut self) {
         self.pace.mark_stale();
     }
 
-    /// Notes a change of the pace if a platter that goes to, enters or leaves a drive is new:
+    /// Records a change of the pace if a platter that goes to, enters or leaves a drive is new:
     /// others have more or less room then.
     pub(crate) fn mark_pace_stale_if_new(&mut self, key: PlatterKey) {
         let stage = self.shelf.get(key).stage();

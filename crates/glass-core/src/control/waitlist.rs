@@ -76,7 +76,7 @@ mod tests {
     use crate::control::state::{Age, PlatterKey};
 
     #[test]
-    fn a_waitlist_is_a_sorted_set() {
+    fn waitlist_behaves_like_a_sorted_set() {
         let mut random = Seed::new(1).stream();
         let (mut waitlist, mut set) = (Waitlist::default(), BTreeSet::new());
         for sequence in 0..20_000 {

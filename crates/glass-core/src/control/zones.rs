@@ -54,6 +54,6 @@ impl Zones {
     pub(crate) fn check(&self, busy: impl Iterator<Item = SlotIndex>) {
         let mut obscured = vec![0; self.obscured.len()];
         busy.for_each(|slot| obscured[self.zone(slot)] += 1);
-        assert_eq!(obscured, self.obscured, "who stands before a zone is counted");
+        assert_eq!(obscured, self.obscured, "the shuttles in front of each zone are counted");
     }
 }

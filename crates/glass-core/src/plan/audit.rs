@@ -55,7 +55,7 @@ pub enum RackFault {
         platters: usize,
     },
     /// The number of racks is above the minimum of the model, so the minimum is no reason.
-    #[error("{racks} racks are not the floor of {floor}")]
+    #[error("{racks} racks are not the minimum of {floor}")]
     Floor {
         /// Number of racks.
         racks: u16,
@@ -165,7 +165,7 @@ pub fn audit_fleet(
     for (n, library) in libraries.iter().enumerate() {
         let index = LibraryIndex::new(n);
         let grid = model.grid(library.racks);
-        let earlier = library.zones.iter().filter(|zone| zone.taken);
+        let earlier = library.zones.iter().filter(|zone| zone.holds_member);
         cells.insert(index, earlier.filter_map(|zone| grid.cell(zone.zone)).collect());
     }
     for slot in slots {
@@ -201,17 +201,20 @@ fn find_unbalanced(
     cells: &BTreeMap<LibraryIndex, Vec<Cell>>,
 ) -> Option<Violation> {
     let moved: BTreeSet<LibraryIndex> = slots.iter().map(|slot| slot.library).collect();
-    let held = |library: &LibraryIndex| cells.get(library).map_or(0, Vec::len);
-    let from = moved.into_iter().max_by_key(held)?;
+    let count = |library: &LibraryIndex| cells.get(library).map_or(0, Vec::len);
+    let from = moved.into_iter().max_by_key(count)?;
     let to = cells.iter().find(|(index, cells)| {
         let Some(library) = libraries.get(index.get()) else { return false };
-        cells.len() + 2 <= held(&from)
+        cells.len() + 2 <= count(&from)
             && library.zones.iter().any(|zone| {
                 let cell = model.grid(library.racks).cell(zone.zone);
                 let is_isolated = |cell: Cell| {
                     cells.iter().all(|&other| other != cell && !share_zone(model, other, cell))
                 };
-                zone.free > 0 && zone.next.is_some() && !zone.taken && cell.is_some_and(is_isolated)
+                zone.free > 0
+                    && zone.next.is_some()
+                    && !zone.holds_member
+                    && cell.is_some_and(is_isolated)
             })
     });
     to.map(|(&to, _)| Violation::Unbalanced { from, to })

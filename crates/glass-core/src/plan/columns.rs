@@ -113,8 +113,8 @@ fn masks(reach: &Reach, column: &Column, platters_max: usize) -> Vec<(u32, u64)>
 
 fn step(reach: &Reach, before: &[State], masks: &[(u32, u64)], platters_max: usize) -> Vec<State> {
     let bits = u32::from(SHELVES_MAX);
-    let kept = u32::try_from(reach.preceding_racks()).unwrap_or(u32::MAX) * bits;
-    let low = if kept >= u64::BITS { u64::MAX } else { (1 << kept) - 1 };
+    let kept_bits = u32::try_from(reach.preceding_racks()).unwrap_or(u32::MAX) * bits;
+    let low = if kept_bits >= u64::BITS { u64::MAX } else { (1 << kept_bits) - 1 };
     let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
     let mut states: Vec<State> = Vec::new();
     for (from, state) in before.iter().enumerate() {
@@ -123,7 +123,7 @@ fn step(reach: &Reach, before: &[State], masks: &[(u32, u64)], platters_max: usi
             .map(|racks| reach.shadow(u32::try_from(mask_of(racks)).unwrap_or(0), racks))
             .fold(0, |all, one| all | one);
         for &(mask, cost) in masks.iter().filter(|(mask, _)| mask & shadow == 0) {
-            let shifted = if kept == 0 { 0 } else { state.window << bits };
+            let shifted = if kept_bits == 0 { 0 } else { state.window << bits };
             let window = (shifted | u64::from(mask)) & low;
             let number = *numbers.entry(window).or_insert_with(|| {
                 states.push(State { window, ways: Vec::new() });

@@ -17,7 +17,7 @@ pub enum LayoutError {
         entry_bytes: u64,
     },
     /// More bytes of a body are placed already than it has.
-    #[error("body {object} of {bytes} bytes cannot go on at byte {from}")]
+    #[error("body {object} of {bytes} bytes cannot continue at byte {from}")]
     BeyondBody {
         /// The body.
         object: ObjectId,
@@ -57,7 +57,7 @@ pub enum LayoutError {
         redundancy: u16,
     },
     /// Even the largest library cannot hold the set.
-    #[error("{racks} storage racks do not hold {platters} platters apart")]
+    #[error("{racks} storage racks cannot keep {platters} platters apart")]
     NoRackCount {
         /// Number of platters of the set.
         platters: usize,

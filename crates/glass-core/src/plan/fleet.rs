@@ -99,7 +99,7 @@ struct LibraryCapacity<'a> {
     /// Zones with a free slot that share no blast zone with an earlier platter of the set.
     usable: Vec<(&'a ZoneState, SlotIndex)>,
     /// Number of platters of the set that are here already.
-    held: usize,
+    members: usize,
     /// Upper bound of the platters that it can take; lowered when a plan fails.
     room: usize,
     used: u64,
@@ -114,7 +114,7 @@ impl<'a> LibraryCapacity<'a> {
         index: LibraryIndex,
     ) -> Result<Self, LayoutError> {
         let mut seen = vec![false; grid.cell_count() as usize];
-        let mut held: Vec<Cell> = Vec::new();
+        let mut members: Vec<Cell> = Vec::new();
         let (mut used, mut total) = (0, 0);
         for zone in library.zones {
             let known = seen.get_mut(zone.zone as usize);
@@ -123,16 +123,16 @@ impl<'a> LibraryCapacity<'a> {
                 let (zone, zones) = (zone.zone, grid.cell_count());
                 return Err(LayoutError::BadZone { library: index, zone, zones });
             };
-            held.extend(zone.taken.then_some(cell));
+            members.extend(zone.holds_member.then_some(cell));
             used += u64::from(zone.total.saturating_sub(zone.free));
             total += u64::from(zone.total);
         }
         let is_usable = |zone: &&ZoneState| {
             let apart =
-                |cell: Cell| held.iter().all(|&other| !reach.can_fail_together(cell, other));
-            !zone.taken
+                |cell: Cell| members.iter().all(|&other| !reach.can_fail_together(cell, other));
+            !zone.holds_member
                 && zone.free > 0
-                && (held.is_empty() || grid.cell(zone.zone).is_some_and(apart))
+                && (members.is_empty() || grid.cell(zone.zone).is_some_and(apart))
         };
         let usable: Vec<_> = library
             .zones
@@ -140,8 +140,8 @@ impl<'a> LibraryCapacity<'a> {
             .filter(is_usable)
             .filter_map(|zone| zone.next.map(|slot| (zone, slot)))
             .collect();
-        let (held, room) = (held.len(), usable.len());
-        Ok(Self { library: index, grid, usable, held, room, used, total })
+        let (members, room) = (members.len(), usable.len());
+        Ok(Self { library: index, grid, usable, members, room, used, total })
     }
 
     /// Plans slots for `platters` platters, or fewer when that many do not fit.
@@ -190,13 +190,13 @@ fn spread(capacities: &[LibraryCapacity<'_>], platters: usize) -> Result<Vec<usi
         let left = u128::from(a.used) * u128::from(b.total);
         left.cmp(&(u128::from(b.used) * u128::from(a.total))).then(a.library.cmp(&b.library))
     });
-    let entries = order.iter().enumerate().map(|(rank, &n)| (capacities[n].held, rank, n));
+    let entries = order.iter().enumerate().map(|(rank, &n)| (capacities[n].members, rank, n));
     let mut queue: BTreeSet<(usize, usize, usize)> = entries.collect();
     for _ in 0..platters {
-        let Some((held, rank, n)) = queue.pop_first() else { break };
+        let Some((members, rank, n)) = queue.pop_first() else { break };
         quotas[n] += 1;
         if quotas[n] < capacities[n].room {
-            queue.insert((held + 1, rank, n));
+            queue.insert((members + 1, rank, n));
         }
     }
     assert_eq!(quotas.iter().sum::<usize>(), platters, "there is room for every platter");

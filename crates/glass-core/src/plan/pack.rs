@@ -184,8 +184,8 @@ impl SetPlanner {
     /// # Errors
     /// When the body can never be placed: its list entry is too long, or no bytes of it are left.
     pub fn push(&mut self, body: &StagedBody<'_>) -> Result<Push, LayoutError> {
-        let nothing_left = body.from >= body.bytes && body.from > 0;
-        if nothing_left {
+        let is_used_up = body.from >= body.bytes && body.from > 0;
+        if is_used_up {
             let StagedBody { object, bytes, from, .. } = *body;
             return Err(LayoutError::BeyondBody { object, bytes, from });
         }
@@ -200,22 +200,22 @@ impl SetPlanner {
             return Ok(Push::Full);
         }
         let is_unsplit = body.bytes <= self.shard_bytes;
-        let is_of_large = is_unsplit && body.file_bytes > self.shard_bytes;
+        let is_in_large_file = is_unsplit && body.file_bytes > self.shard_bytes;
         let pieces = if !is_unsplit {
             self.split(body)
-        } else if is_of_large {
+        } else if is_in_large_file {
             self.place_in_large_file(body)
         } else {
             self.unsplit(body)
         };
         let next = body.from + pieces.iter().map(|piece| piece.length).sum::<u64>();
-        assert!(next <= body.bytes, "no byte has two places");
+        assert!(next <= body.bytes, "a byte is not placed twice");
         let split_set = body.bytes > self.geometry.set_user_bytes() / 4;
         if pieces.is_empty() || next < body.bytes && !split_set {
             self.full = true;
             return Ok(Push::Full);
         }
-        if is_of_large {
+        if is_in_large_file {
             self.record_run(body, pieces[0]);
         } else if is_unsplit {
             self.unsplit_position = pieces[0].position;

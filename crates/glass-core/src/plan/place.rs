@@ -24,7 +24,7 @@ pub struct ZoneState {
     /// Slot that the next platter would take; `None` when none is free.
     pub next: Option<SlotIndex>,
     /// Whether it already holds a platter of the same set.
-    pub taken: bool,
+    pub holds_member: bool,
 }
 
 /// Chooses a slot for each of `platters` platters of one set, each in another zone. Zones with the
@@ -35,7 +35,7 @@ pub struct ZoneState {
 pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotIndex>, LayoutError> {
     let mut usable: Vec<(&ZoneState, SlotIndex)> = zones
         .iter()
-        .filter(|zone| !zone.taken && zone.free > 0)
+        .filter(|zone| !zone.holds_member && zone.free > 0)
         .filter_map(|zone| zone.next.map(|slot| (zone, slot)))
         .collect();
     if usable.len() < platters {

@@ -66,7 +66,7 @@ impl GridSearch {
 
     /// Returns the cells of `platters` platters at the least cost, at most [`Self::largest`].
     pub(crate) fn cells(&self, platters: usize) -> Vec<Cell> {
-        assert!(platters <= self.largest(), "more platters than were found places for");
+        assert!(platters <= self.largest(), "more platters than the search placed");
         let mut left = platters;
         let mut cells = Vec::new();
         for (panel, totals) in self.totals.iter().enumerate().rev() {

@@ -96,7 +96,7 @@ fn sizes() -> impl Strategy<Value = Vec<(u64, u32)>> {
 
 proptest! {
     #[test]
-    fn every_byte_has_one_place(
+    fn every_byte_is_placed_once(
         sizes in sizes(), geometry in geometries(), shard_size in shard_sizes(),
     ) {
         let bodies: Vec<_> =
@@ -173,10 +173,10 @@ proptest! {
                 let free = u32::try_from(free.index(*total as usize + 1)).unwrap();
                 let zone = u32::try_from(n).unwrap();
                 let next = (free > 0).then(|| SlotIndex::new(zone * 100));
-                ZoneState { zone, total: *total, free, next, taken: *taken }
+                ZoneState { zone, total: *total, free, next, holds_member: *taken }
             })
             .collect();
-        let usable: Vec<_> = zones.iter().filter(|z| !z.taken && z.free > 0).collect();
+        let usable: Vec<_> = zones.iter().filter(|z| !z.holds_member && z.free > 0).collect();
         match choose_zones(&zones, platters) {
             Ok(slots) => {
                 prop_assert_eq!(slots.len(), platters);
@@ -244,13 +244,13 @@ fn a_short_set_has_few_platters() {
 }
 
 #[test]
-fn bodies_that_are_near_lie_together() {
+fn related_bodies_are_placed_together() {
     let body = |n, affinity_key: &'static str| StagedBody {
         affinity_key: affinity_key.as_bytes(),
         ..body(n, 1, 1)
     };
-    let goes_on = StagedBody { from: 1, ..body(9, "z/z") };
-    let mut bodies = [body(1, "b/1"), body(2, "a/2"), body(3, "b/0"), body(4, "a/1"), goes_on];
+    let continued = StagedBody { from: 1, ..body(9, "z/z") };
+    let mut bodies = [body(1, "b/1"), body(2, "a/2"), body(3, "b/0"), body(4, "a/1"), continued];
     StagedBody::sort(&mut bodies);
     assert_eq!(bodies.map(|b| b.object), [9, 4, 2, 3, 1].map(object));
 }
@@ -276,7 +276,7 @@ fn a_silica_set_takes_39_terabytes() {
     let mut planner = SetPlanner::new(&geometry, ByteCount::new(4_000_000_000));
     let size = 40_000_000_000_000;
     let Push::Partial { next } = planner.push(&body(0, size, 200)).unwrap() else {
-        panic!("larger than the set")
+        panic!("the body is larger than the set")
     };
     let plan = planner.finish();
     assert_eq!(plan.platters.len(), 16);

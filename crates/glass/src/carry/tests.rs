@@ -14,7 +14,7 @@ fn sealed() -> (Bench, Libraries, SetRow) {
     let far = libraries.iter().map(|library| Arc::clone(library) as Arc<dyn FarLibrary>);
     let bench = Bench::with_far(2, far.collect());
     for name in ["a", "b", "c"] {
-        bench.held.put(name, 50_000);
+        bench.bodies.put(name, 50_000);
     }
     let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     let row: SetRow =
@@ -54,7 +54,7 @@ fn check(bench: &Bench, row: &SetRow) {
 }
 
 #[test]
-fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were() {
+fn last_redundancy_platters_go_one_per_far_library() {
     let (bench, libraries, row) = sealed();
     let before: Vec<Vec<u8>> = row
         .redundancy
@@ -66,11 +66,13 @@ fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were()
     check(&bench, &row);
     let stay = row.redundancy.len() - away;
     for (at, (platter, bytes)) in row.redundancy.iter().zip(&before).enumerate() {
-        let held: Vec<bool> =
-            libraries.iter().map(|library| library.held().get(platter) == Some(bytes)).collect();
+        let held: Vec<bool> = libraries
+            .iter()
+            .map(|library| library.platters().get(platter) == Some(bytes))
+            .collect();
         assert_eq!(held.iter().filter(|held| **held).count(), usize::from(at >= stay), "{held:?}");
     }
-    assert!(libraries.iter().all(|library| library.held().len() == 1));
+    assert!(libraries.iter().all(|library| library.platters().len() == 1));
     let status = status(&bench.context).unwrap();
     let statuses: Vec<(&str, u64, u64)> =
         status.iter().map(|s| (s.library.as_str(), s.platters, s.waiting)).collect();
@@ -85,35 +87,35 @@ fn the_last_redundancy_platters_go_one_to_each_library_and_stay_what_they_were()
 const ORDER: std::sync::atomic::Ordering = std::sync::atomic::Ordering::SeqCst;
 
 #[test]
-fn a_library_that_is_away_keeps_no_other_waiting_and_goes_on_when_it_is_back() {
+fn unavailable_far_library_delays_no_other_and_resumes() {
     let (bench, [oslo, turin], row) = sealed();
     oslo.set_away(true);
     let error = run(&bench).unwrap_err();
     assert!(matches!(&error, PlattersError::FarUnavailable { library, .. } if library == "oslo"));
     check(&bench, &row);
-    assert_eq!((oslo.held().len(), turin.held().len()), (0, 1));
+    assert_eq!((oslo.platters().len(), turin.platters().len()), (0, 1));
     assert_eq!(status(&bench.context).unwrap()[0].waiting, 1);
     oslo.set_away(false);
     run(&bench).unwrap();
     check(&bench, &row);
-    assert_eq!((oslo.held().len(), turin.held().len()), (1, 1));
+    assert_eq!((oslo.platters().len(), turin.platters().len()), (1, 1));
 }
 
 #[test]
-fn what_a_library_gives_back_otherwise_stays_at_home_and_is_put_again() {
+fn platter_returned_altered_stays_home_and_is_sent_again() {
     let (bench, [oslo, turin], row) = sealed();
     oslo.set_corrupting(true);
     let error = run(&bench).unwrap_err().to_string();
-    assert!(error.contains("as it did not get it"), "{error}");
+    assert!(error.contains("with other bytes than were sent"), "{error}");
     check(&bench, &row);
     oslo.set_corrupting(false);
     run(&bench).unwrap();
     check(&bench, &row);
-    assert_eq!((oslo.held().len(), turin.held().len()), (1, 1));
+    assert_eq!((oslo.platters().len(), turin.platters().len()), (1, 1));
 }
 
 #[test]
-fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_has_its_own() {
+fn local_file_left_by_crash_is_removed_if_far_copy_exists() {
     let (bench, [oslo, turin], row) = sealed();
     let files: Vec<(PlatterId, Vec<u8>)> = row
         .redundancy
@@ -125,22 +127,25 @@ fn a_crash_between_the_row_and_the_file_leaves_a_file_that_goes_if_the_library_h
         std::fs::write(bench.files.path(*platter), bytes).unwrap();
     }
     // One library lost what it acknowledged: then the file at home is the only copy.
-    let lost = *oslo.held().keys().next().unwrap();
+    let lost = *oslo.platters().keys().next().unwrap();
     oslo.lose(lost);
     run(&bench).unwrap();
-    assert!(!bench.files.exists(lost) && oslo.held().contains_key(&lost), "it went once more");
+    assert!(
+        !bench.files.exists(lost) && oslo.platters().contains_key(&lost),
+        "the platter was sent again"
+    );
     check(&bench, &row);
-    let other = *turin.held().keys().next().unwrap();
+    let other = *turin.platters().keys().next().unwrap();
     assert!(!bench.files.exists(other));
 }
 
 #[test]
-fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
+fn platter_stays_home_if_far_bytes_differ() {
     let (bench, [oslo, turin], row) = sealed();
     // The library's copy differs in a bit, and the platter at home cannot be opened for a moment.
     oslo.set_corrupting(true);
     assert!(run(&bench).is_err());
-    let platter = *oslo.held().keys().next().unwrap();
+    let platter = *oslo.platters().keys().next().unwrap();
     let (path, hidden) = (bench.files.path(platter), bench.files.path(platter).with_extension("x"));
     let bytes = std::fs::read(&path).unwrap();
     std::fs::rename(&path, &hidden).unwrap();
@@ -156,13 +161,13 @@ fn a_platter_at_home_stays_when_the_library_has_as_many_other_bytes() {
     carrier.record_away(platter, FarRow { is_there: true, ..far }).unwrap();
     oslo.set_corrupting(false);
     run(&bench).unwrap();
-    assert_eq!(oslo.held()[&platter], bytes, "the good one went there once more");
-    assert_eq!(turin.held().len(), 1);
+    assert_eq!(oslo.platters()[&platter], bytes, "the intact platter was sent again");
+    assert_eq!(turin.platters().len(), 1);
     check(&bench, &row);
 }
 
 #[test]
-fn a_platter_of_which_no_row_says_where_it_is_is_looked_for() {
+fn platter_without_location_row_is_searched_for() {
     let (bench, libraries, row) = sealed();
     run(&bench).unwrap();
     let away: Vec<PlatterId> =
@@ -182,20 +187,20 @@ fn a_platter_of_which_no_row_says_where_it_is_is_looked_for() {
 }
 
 #[test]
-fn a_platter_that_is_lost_at_home_keeps_no_other_from_going() {
+fn platter_lost_at_home_does_not_block_others() {
     let (bench, [oslo, turin], row) = sealed();
     carrier(&bench).assign().unwrap();
     let lost = row.redundancy[row.redundancy.len() - 2];
     bench.files.remove(lost).unwrap();
     assert!(run(&bench).is_err());
-    assert_eq!(oslo.held().len() + turin.held().len(), 1);
+    assert_eq!(oslo.platters().len() + turin.platters().len(), 1);
     assert!(!far_row(&bench, lost).unwrap().is_there);
 }
 
 #[test]
-fn without_far_libraries_nothing_is_done() {
+fn carry_without_far_libraries_does_nothing() {
     let bench = Bench::new();
-    bench.held.put("a", 50_000);
+    bench.bodies.put("a", 50_000);
     bench.sealer.seal_all(SealTrigger::Order).unwrap();
     run(&bench).unwrap();
     assert_eq!(bench.count(FAR), 0);

@@ -13,7 +13,7 @@ const SUBJECT: &str = "subject";
 /// an error.
 pub(crate) fn check_message(input: &[u8]) {
     let key = QueueKey::new("key");
-    assert!(key.open::<Job>(SUBJECT, input).is_err(), "nobody sealed this");
+    assert!(key.open::<Job>(SUBJECT, input).is_err(), "bytes without a MAC are rejected");
     let sealed = key.seal(SUBJECT, &Plain(input));
     assert!(matches!(key.open::<Answer>("other", &sealed), Err(MessageError::Forged)));
     if let Ok(job) = key.open::<Job>(SUBJECT, &sealed) {

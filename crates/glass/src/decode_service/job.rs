@@ -83,7 +83,7 @@ pub(crate) fn names(models: &[Arc<Model>]) -> String {
 
 /// Returns the learned decoder of a channel that comes with the program. There is none for the
 /// medium `phase`.
-pub(crate) fn standard_model_of(preset: &str) -> Result<Option<Arc<Model>>, DecodeError> {
+pub(crate) fn standard_model_for(preset: &str) -> Result<Option<Arc<Model>>, DecodeError> {
     match Channel::preset(preset)?.medium {
         channel::Medium::Birefringent => Ok(Some(standard_model()?)),
         channel::Medium::Phase => Ok(None),
@@ -122,14 +122,14 @@ impl Job {
         if size == 0 || wanted.start >= wanted.end || wanted.end > self.bytes.len() / size {
             return Err("the job does not carry the sectors that it asks for".to_owned());
         }
-        let at = SectorExtent {
+        let extent = SectorExtent {
             platter: self.platter,
             track: self.track,
             first: self.first,
             sector_bytes: size,
         };
         let mut bytes = self.bytes.clone();
-        let outcomes = reader.read(at, &mut bytes, wanted.clone(), self.drive, self.read);
+        let outcomes = reader.read(extent, &mut bytes, wanted.clone(), self.drive, self.read);
         let outcomes = outcomes.map_err(|error| error.to_string())?;
         Ok(Decoded::new(reader, &outcomes, bytes[wanted.start * size..wanted.end * size].to_vec()))
     }

@@ -40,7 +40,7 @@ impl QueueKey {
     /// Seals a message that goes to `subject`.
     pub(crate) fn seal<T: Serialize>(&self, subject: &str, message: &T) -> Vec<u8> {
         let bytes = postcard::to_extend(message, vec![VERSION]);
-        let mut bytes = bytes.expect("a message has nothing that postcard cannot write");
+        let mut bytes = bytes.expect("postcard can serialize every message");
         let mac = self.mac(subject, &bytes);
         bytes.extend_from_slice(mac.as_bytes());
         bytes
@@ -93,8 +93,8 @@ pub(crate) enum MessageError {
 impl std::fmt::Display for MessageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::OtherVersion => "it is of another version of the program",
-            Self::Forged => "it does not carry the code of the queue's key",
+            Self::OtherVersion => "it is from another version of the program",
+            Self::Forged => "its MAC does not match the queue's key",
             Self::Malformed => "it cannot be read",
         })
     }

@@ -35,7 +35,7 @@ pub use counters::DecodeStatus;
 pub(crate) use fuzz_api::check_message;
 #[cfg(test)]
 pub(crate) use fuzz_api::sample_messages;
-pub(crate) use job::{MediumSettings, RATE, standard_model_of};
+pub(crate) use job::{MediumSettings, RATE, standard_model_for};
 use nats::Dispatcher;
 pub use nats::QueueAddress;
 pub(crate) use queue::Urgency;
@@ -111,7 +111,7 @@ impl DecodeService {
     /// decoded.
     pub(crate) fn read(
         &self,
-        at: SectorExtent,
+        extent: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
         urgency: Urgency,
@@ -119,8 +119,8 @@ impl DecodeService {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         // The drive does not depend on the place: a platter is read by all of them in turn.
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
-        let count = bytes.len() / at.sector_bytes;
-        let each = self.part_sectors(count, at.sector_bytes);
+        let count = bytes.len() / extent.sector_bytes;
+        let each = self.part_sectors(count, extent.sector_bytes);
         let written = Arc::new(bytes.to_vec());
         let (reply, answers) = mpsc::channel();
         let release = match urgency {
@@ -128,7 +128,7 @@ impl DecodeService {
             Urgency::Deferred => self.shared.release(count.div_ceil(each)),
         };
         let parts = (0..count).step_by(each).map(|first| Part {
-            at,
+            extent,
             bytes: Arc::clone(&written),
             wanted: first..(first + each).min(count),
             drive,
@@ -149,7 +149,8 @@ impl DecodeService {
             match answer {
                 Ok(decoded) => {
                     let found = &decoded.bytes;
-                    bytes[wanted.start * at.sector_bytes..][..found.len()].copy_from_slice(found);
+                    bytes[wanted.start * extent.sector_bytes..][..found.len()]
+                        .copy_from_slice(found);
                     for (number, sector) in wanted.zip(decoded.sectors) {
                         readings[from + number] = sector.reading();
                     }
@@ -157,7 +158,7 @@ impl DecodeService {
                 // These sectors stay lost.
                 Err(Failure::Dead) => {}
                 Err(Failure::Refused(reason)) => {
-                    return Err(GlassError::Medium { platter: at.platter, reason });
+                    return Err(GlassError::Medium { platter: extent.platter, reason });
                 }
             }
         }

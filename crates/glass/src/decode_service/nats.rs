@@ -188,7 +188,7 @@ impl QueueAddress {
         let context = jetstream::new(client.clone());
         let find = async |name| {
             let found = context.get_stream(name).await;
-            found.map_err(|error| format!("{error}; no archive made the stream {name} yet"))
+            found.map_err(|error| format!("{error}; no archive has created the stream {name} yet"))
         };
         let (jobs, answers) = (find(JOBS).await?, find(ANSWERS).await?);
         Ok(Queues { client, context, jobs, answers })
@@ -264,7 +264,7 @@ impl Dispatcher {
         let failed = |reason: String| DecodeError::EngineMissing {
             engine: "sender of the decode queue",
             reason,
-            remedy: "look at what the system allows this process",
+            remedy: "check the limits that the system sets for this process",
         };
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| failed(error.to_string()))?;
@@ -326,7 +326,7 @@ impl Drop for Dispatcher {
 #[derive(Debug)]
 struct InFlightPart {
     part: Part,
-    at: Instant,
+    sent_at: Instant,
     /// Its sequence number in the stream of jobs.
     sequence: u64,
 }
@@ -404,7 +404,7 @@ impl Sender {
             if self.in_flight.len() >= IN_FLIGHT_MAX {
                 break None;
             }
-            let part = match self.shared.next_of(deferred < IN_FLIGHT_DEFERRED_MAX) {
+            let part = match self.shared.next_if(deferred < IN_FLIGHT_DEFERRED_MAX) {
                 Next::Part(part) => part,
                 Next::Wait(hold) => break hold,
             };
@@ -422,11 +422,13 @@ impl Sender {
             match stored {
                 Ok(stored) => {
                     let sequence = stored.sequence;
-                    self.in_flight
-                        .insert(self.next, InFlightPart { part, at: Instant::now(), sequence });
+                    self.in_flight.insert(
+                        self.next,
+                        InFlightPart { part, sent_at: Instant::now(), sequence },
+                    );
                 }
                 Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
-                    let reason = format!("the queue takes no messages of that size: {error}");
+                    let reason = format!("the queue rejects messages of this size: {error}");
                     part.answer(Err(Failure::Refused(reason)));
                 }
                 Err(error) => {
@@ -442,8 +444,8 @@ impl Sender {
 
     /// Builds the job of a part with its neighbors.
     fn job(&self, part: &Part) -> Job {
-        let at = part.at;
-        let count = part.bytes.len() / at.sector_bytes;
+        let extent = part.extent;
+        let count = part.bytes.len() / extent.sector_bytes;
         let from = part.wanted.start.saturating_sub(self.neighbors);
         let until = (part.wanted.end + self.neighbors).min(count);
         let number = |sector: usize| u32::try_from(sector).unwrap_or(u32::MAX);
@@ -451,14 +453,14 @@ impl Sender {
             answer_to: answer_subject(&self.id),
             number: self.next,
             medium: self.medium.clone(),
-            platter: at.platter,
-            track: at.track,
-            first: at.layer(from),
-            sector_bytes: number(at.sector_bytes),
+            platter: extent.platter,
+            track: extent.track,
+            first: extent.layer(from),
+            sector_bytes: number(extent.sector_bytes),
             wanted: number(part.wanted.start - from)..number(part.wanted.end - from),
             drive: part.drive,
             read: part.read,
-            bytes: part.bytes[from * at.sector_bytes..until * at.sector_bytes].to_vec(),
+            bytes: part.bytes[from * extent.sector_bytes..until * extent.sector_bytes].to_vec(),
         }
     }
 
@@ -506,7 +508,7 @@ impl Sender {
         else {
             return;
         };
-        tracing::error!(platter = %sent.part.at.platter, track = %sent.part.at.track,
+        tracing::error!(platter = %sent.part.extent.platter, track = %sent.part.extent.track,
             "decode workers died over a part, {DELIVERIES_MAX} times");
         self.shared.counters.deaths.fetch_add(DELIVERIES_MAX.unsigned_abs(), Ordering::Relaxed);
         sent.part.answer(Err(Failure::Dead));
@@ -515,7 +517,7 @@ impl Sender {
     /// Refuses parts that no worker decoded in time.
     fn give_up_late(&mut self) {
         self.shared.refuse_late(PART_TIMEOUT, &self.failure);
-        let is_late = |sent: &mut InFlightPart| sent.at.elapsed() > PART_TIMEOUT;
+        let is_late = |sent: &mut InFlightPart| sent.sent_at.elapsed() > PART_TIMEOUT;
         for (_, sent) in self.in_flight.extract_if(.., |_, sent| is_late(sent)) {
             sent.part.answer(Err(Failure::Refused(self.failure.clone())));
         }

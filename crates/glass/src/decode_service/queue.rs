@@ -26,7 +26,7 @@ pub(crate) enum Urgency {
 
 #[derive(Debug)]
 pub(super) struct Part {
-    pub(super) at: SectorExtent,
+    pub(super) extent: SectorExtent,
     /// The whole track, as written.
     pub(super) bytes: Arc<Vec<u8>>,
     pub(super) wanted: Range<usize>,
@@ -65,7 +65,7 @@ pub(super) enum Next {
 pub(super) struct Queue {
     urgent: VecDeque<Part>,
     deferred: VecDeque<Part>,
-    /// Number of parts with workers elsewhere, and since when the oldest of them waits.
+    /// Number of parts with workers on other machines, and since when the oldest of them waits.
     in_flight: (u64, Option<Instant>),
     /// Which parts are refused while the archive stops.
     closed: Option<Closed>,
@@ -73,7 +73,7 @@ pub(super) struct Queue {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closed {
-    MemoryBodies,
+    Held,
     All,
 }
 
@@ -102,7 +102,7 @@ impl Shared {
     /// Refuses from now on parts that are held, or all.
     pub(super) fn close(&self, held_only: bool) {
         let mut queue = self.lock();
-        queue.closed = Some(if held_only { Closed::MemoryBodies } else { Closed::All });
+        queue.closed = Some(if held_only { Closed::Held } else { Closed::All });
         let waiting: Vec<Part> = std::mem::take(&mut queue.urgent)
             .into_iter()
             .chain(std::mem::take(&mut queue.deferred))
@@ -117,7 +117,7 @@ impl Shared {
         for part in parts {
             let is_refused = match queue.closed {
                 None => false,
-                Some(Closed::MemoryBodies) => part.release.is_some_and(|at| at > now),
+                Some(Closed::Held) => part.release.is_some_and(|at| at > now),
                 Some(Closed::All) => true,
             };
             if is_refused {
@@ -143,11 +143,11 @@ impl Shared {
 
     /// Returns the next part for a worker.
     pub(super) fn next(&self) -> Next {
-        self.next_of(true)
+        self.next_if(true)
     }
 
     /// Returns the next part for a worker; a deferred one only if allowed.
-    pub(super) fn next_of(&self, may_be_deferred: bool) -> Next {
+    pub(super) fn next_if(&self, may_be_deferred: bool) -> Next {
         self.next_at(Instant::now(), may_be_deferred)
     }
 
@@ -183,7 +183,7 @@ impl Shared {
         queue.urgent.is_empty() && queue.deferred.is_empty()
     }
 
-    /// Records what is with workers elsewhere.
+    /// Records which parts are with workers on other machines.
     pub(super) fn set_in_flight(&self, parts: u64, oldest: Option<Instant>) {
         self.lock().in_flight = (parts, oldest);
     }
@@ -203,7 +203,8 @@ impl Shared {
     /// Handles a worker that died over a part: the part is retried once, then it is lost.
     pub(super) fn retry_or_fail(&self, mut part: Part) {
         self.counters.deaths.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(platter = %part.at.platter, track = %part.at.track, "a decode worker died");
+        let SectorExtent { platter, track, .. } = part.extent;
+        tracing::error!(%platter, %track, "a decode worker died");
         if part.has_failed {
             part.answer(Err(Failure::Dead));
         } else {
@@ -213,11 +214,11 @@ impl Shared {
     }
 
     /// Refuses parts that were due for this long and were not decoded.
-    pub(super) fn refuse_late(&self, patience: Duration, reason: &str) {
+    pub(super) fn refuse_late(&self, wait_max: Duration, reason: &str) {
         let mut queue = self.lock();
         let now = Instant::now();
         let since = |part: &Part| part.release.unwrap_or(part.queued);
-        let is_late = |part: &Part| now.saturating_duration_since(since(part)) > patience;
+        let is_late = |part: &Part| now.saturating_duration_since(since(part)) > wait_max;
         let mut late = Vec::new();
         let Queue { urgent, deferred, .. } = &mut *queue;
         for waiting in [urgent, deferred] {
@@ -269,7 +270,7 @@ impl Part {
     /// Whether `decoded` can be the answer to this part.
     pub(super) fn fits(&self, decoded: &Decoded) -> bool {
         let count = self.wanted.len();
-        decoded.sectors.len() == count && decoded.bytes.len() == count * self.at.sector_bytes
+        decoded.sectors.len() == count && decoded.bytes.len() == count * self.extent.sector_bytes
     }
 
     pub(super) fn answer(self, outcome: Outcome) {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn work_waits_for_the_cheapest_hours_that_it_may() {
+    fn work_waits_for_the_cheapest_hours_before_its_deadline() {
         check(night(24.0), 12.0, 0.5, 14.0);
         // Both cheap hours are needed; one and a half fit as well from 2:00.
         check(night(24.0), 12.0, 2.0, 14.0);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_prices_or_time_nothing_waits() {
+    fn nothing_waits_without_prices_or_slack() {
         check(Tariff::default(), 12.0, 1.0, 0.0);
         check(Tariff { within: Duration::from_secs(86_400), ..Tariff::default() }, 12.0, 1.0, 0.0);
         check(night(0.0), 12.0, 0.1, 0.0);

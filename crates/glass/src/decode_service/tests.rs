@@ -37,7 +37,7 @@ impl Decoder for DyingDecoder {
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        assert!(!(self.dies)(call), "this worker was to die");
+        assert!(!(self.dies)(call), "this worker is meant to die");
         self.inner.decode(images, shape)
     }
 }
@@ -46,10 +46,10 @@ const ENERGY: Energy =
     Energy { tariff: Tariff { prices: [1.0; HOURS], within: Duration::ZERO }, watts: 10.0 };
 
 fn pool(workers: usize, dies: fn(usize) -> bool) -> DecodeService {
-    pool_at(workers, dies, ENERGY)
+    pool_with(workers, dies, ENERGY)
 }
 
-fn pool_at(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeService {
+fn pool_with(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeService {
     let calls = Arc::new(AtomicUsize::new(0));
     let make = move || {
         let inner = Box::new(standard_linear("easy")?);
@@ -66,7 +66,7 @@ fn pool_at(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeSer
     DecodeService::threads(Box::new(make), workers, 3, energy).unwrap()
 }
 
-fn at() -> SectorExtent {
+fn extent() -> SectorExtent {
     SectorExtent {
         platter: PlatterId::from_bytes([7; 16]),
         track: TrackIndex::new(1),
@@ -86,11 +86,11 @@ fn lost(readings: &[SectorReading]) -> usize {
 }
 
 #[test]
-fn tracks_come_back_through_all_workers() {
+fn all_workers_decode_tracks() {
     let pool = pool(3, |_| false);
     let written = written(14);
     let (mut bytes, mut readings) = (written.clone(), Vec::new());
-    pool.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    pool.read(extent(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!((bytes, readings.len(), lost(&readings)), (written, 14, 0));
     let status = pool.status();
     assert_eq!(status.sectors, [("mortal".to_owned(), 14)]);
@@ -104,37 +104,38 @@ fn tracks_come_back_through_all_workers() {
 /// A part whose worker dies is decoded by another; one that kills every worker is lost, and the
 /// others are not.
 #[test]
-fn dead_workers_lose_no_bytes_and_poisoned_parts_only_themselves() {
+fn dead_workers_lose_only_the_poisoned_part() {
     let pool_once = pool(2, |call| call == 1);
     let written = written(8);
     let (mut bytes, mut readings) = (written.clone(), Vec::new());
-    pool_once.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    pool_once.read(extent(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!((lost(&readings), pool_once.status().deaths), (0, 1));
     assert_eq!(bytes, written);
 
     let pool_always = pool(1, |_| true);
     let mut readings = Vec::new();
-    pool_always.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    pool_always.read(extent(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!(lost(&readings), 8);
     assert_eq!(pool_always.status().deaths, 4, "two parts, two tries each");
 }
 
 /// Sectors that do not fit the channel are an error, not lost data.
 #[test]
-fn what_cannot_be_decoded_at_all_is_an_error() {
+fn undecodable_part_is_an_error() {
     let pool = pool(1, |_| false);
     let bytes = 40 << 20;
-    let at = SectorExtent { sector_bytes: bytes, ..at() };
-    let error = pool.read(at, &mut vec![0; bytes], &mut Vec::new(), Urgency::Deferred).unwrap_err();
+    let extent = SectorExtent { sector_bytes: bytes, ..extent() };
+    let error =
+        pool.read(extent, &mut vec![0; bytes], &mut Vec::new(), Urgency::Deferred).unwrap_err();
     let GlassError::Medium { platter, reason } = &error else { panic!("{error:?}") };
-    assert_eq!(*platter, at.platter);
+    assert_eq!(*platter, extent.platter);
     assert!(reason.contains("a sector of 41943040 bytes"), "{reason}");
 }
 
 fn part(first: usize, urgency: Urgency, release: Option<Instant>) -> (Part, Answers) {
     let (reply, answers) = mpsc::channel();
     let part = Part {
-        at: at(),
+        extent: extent(),
         bytes: Arc::new(written(first + 1)),
         wanted: first..first + 1,
         drive: 0,
@@ -178,7 +179,7 @@ fn urgent_parts_go_first() {
 
 /// A part that waits for its hour is overtaken by others, and taken when the hour has come.
 #[test]
-fn deferred_parts_wait_for_their_hour() {
+fn deferred_parts_wait_for_their_cheap_hour() {
     let shared = shared();
     let now = Instant::now();
     let (soon, late) = (now + Duration::from_secs(1800), now + Duration::from_secs(3600));
@@ -187,7 +188,7 @@ fn deferred_parts_wait_for_their_hour() {
     let status = shared.status(0, None);
     assert_eq!((status.queued, status.held), ((0, 3), 2));
     assert_eq!(taken(&shared), [3]);
-    assert!(shared.status(0, None).oldest_seconds < 1e-9, "what is held is not late");
+    assert!(shared.status(0, None).oldest_seconds < 1e-9, "held parts are not late");
     let Next::Wait(wait) = shared.next_at(now, true) else { panic!("nothing is due") };
     assert_eq!(wait, Some(soon - now));
     assert_eq!(taken_at(&shared, soon), [2]);
@@ -196,7 +197,7 @@ fn deferred_parts_wait_for_their_hour() {
 
 /// A thread that has only held parts sleeps until they are due, and decodes them.
 #[test]
-fn threads_wake_for_held_parts() {
+fn threads_wake_for_deferred_parts() {
     let pool = pool(1, |_| false);
     let release = Instant::now() + Duration::from_millis(200);
     let (held, answers) = part(0, Urgency::Deferred, Some(release));
@@ -209,7 +210,7 @@ fn threads_wake_for_held_parts() {
 
 /// One thread waits for an hour; when it comes all threads work.
 #[test]
-fn an_hour_that_begins_wakes_all_threads() {
+fn start_of_a_cheap_hour_wakes_all_threads() {
     let pool = pool(2, |_| false);
     let release = Instant::now() + Duration::from_millis(100);
     let held = (0..6).map(|first| part(first, Urgency::Deferred, Some(release)));
@@ -224,26 +225,26 @@ fn an_hour_that_begins_wakes_all_threads() {
 
 /// In expensive hours verification waits and restores do not; stopping waits for neither.
 #[test]
-fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
+fn verification_waits_for_cheap_hours_until_shutdown() {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let hour = usize::try_from(seconds.as_secs() / 3600 % 24).unwrap();
     let mut prices = [1.0; HOURS];
     prices[hour] = 100.0;
     prices[(hour + 1) % HOURS] = 100.0;
     let tariff = Tariff { prices, within: Duration::from_secs(8 * 3600) };
-    let pool = Arc::new(pool_at(2, |_| false, Energy { tariff, watts: 10.0 }));
+    let pool = Arc::new(pool_with(2, |_| false, Energy { tariff, watts: 10.0 }));
     assert!(pool.can_defer_decoding());
     let verifying = {
         let pool = Arc::clone(&pool);
         std::thread::spawn(move || {
-            pool.read(at(), &mut written(2), &mut Vec::new(), Urgency::Deferred)
+            pool.read(extent(), &mut written(2), &mut Vec::new(), Urgency::Deferred)
         })
     };
     while pool.status().held == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
     let (mut bytes, mut readings) = (written(2), Vec::new());
-    pool.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    pool.read(extent(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!((bytes, lost(&readings)), (written(2), 0));
     assert!(pool.status().held > 0 && !verifying.is_finished());
     pool.stop();
@@ -252,21 +253,21 @@ fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
     };
     assert_eq!(reason, CLOSED);
     // Later parts are not held either.
-    pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Deferred).unwrap_err();
-    pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Urgent).unwrap();
+    pool.read(extent(), &mut written(1), &mut Vec::new(), Urgency::Deferred).unwrap_err();
+    pool.read(extent(), &mut written(1), &mut Vec::new(), Urgency::Urgent).unwrap();
 }
 
 #[test]
-fn what_nobody_decodes_in_time_is_an_error() {
+fn part_not_decoded_in_time_is_an_error() {
     let shared = shared();
     let (mut old, answers) = part(0, Urgency::Urgent, None);
     old.queued = old.queued.checked_sub(Duration::from_millis(5)).unwrap();
     let (held, still) = part(1, Urgency::Deferred, Some(Instant::now() + Duration::from_secs(9)));
     shared.push(vec![old, held]);
-    shared.refuse_late(Duration::from_millis(1), "nobody came");
+    shared.refuse_late(Duration::from_millis(1), "no worker came");
     let (_, outcome) = answers.recv().unwrap();
-    assert!(matches!(outcome, Err(Failure::Refused(reason)) if reason == "nobody came"));
-    assert!(still.try_recv().is_err(), "what waits for its hour is not late");
+    assert!(matches!(outcome, Err(Failure::Refused(reason)) if reason == "no worker came"));
+    assert!(still.try_recv().is_err(), "parts that wait for their hour are not late");
     assert_eq!(shared.status(0, None).queued, (0, 1));
 }
 
@@ -285,7 +286,7 @@ fn energy_is_counted_with_its_price() {
 }
 
 #[test]
-fn answers_that_do_not_fit_are_seen() {
+fn mismatched_answers_are_detected() {
     let (part, _answers) = part(0, Urgency::Urgent, None);
     let sector = DecodedSector { read: Some(None), decoder: 0, reads: 1, decodes: 1 };
     let answer = |sectors: usize, bytes: usize| Decoded {

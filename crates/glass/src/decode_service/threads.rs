@@ -130,7 +130,7 @@ impl Pool {
             Ok(new_reader) => new_reader.map_err(|error| error.to_string()),
             Err(_) => {
                 self.shared.counters.deaths.fetch_add(1, Ordering::Relaxed);
-                let reason = "a decode worker panicked before it could begin".to_owned();
+                let reason = "a decode worker panicked before it started".to_owned();
                 tracing::error!("{reason}");
                 Err(reason)
             }
@@ -142,7 +142,7 @@ impl Pool {
         let mut running = self.lock();
         let mut has_begun = false;
         loop {
-            let held = match self.shared.next() {
+            let due = match self.shared.next() {
                 Next::Part(part) => {
                     drop(running);
                     // When the hour has begun, all threads may work.
@@ -151,15 +151,15 @@ impl Pool {
                     }
                     return Some(part);
                 }
-                Next::Wait(held) => held,
+                Next::Wait(due) => due,
             };
             running.idle += 1;
-            let wait = held.unwrap_or(IDLE_TIMEOUT);
+            let wait = due.unwrap_or(IDLE_TIMEOUT);
             let waited = self.wake.wait_timeout(running, wait);
             let (guard, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             running = guard;
             running.idle -= 1;
-            has_begun = held.is_some();
+            has_begun = due.is_some();
             if waited.timed_out() && self.shared.is_empty() {
                 running.all -= 1;
                 return None;
@@ -171,8 +171,8 @@ impl Pool {
 fn decode(part: &Part, worker: &mut VoxelReader) -> Result<Decoded, DecodeError> {
     let mut bytes = part.bytes.to_vec();
     let wanted = part.wanted.clone();
-    let outcomes = worker.read(part.at, &mut bytes, wanted.clone(), part.drive, part.read)?;
-    let size = part.at.sector_bytes;
+    let outcomes = worker.read(part.extent, &mut bytes, wanted.clone(), part.drive, part.read)?;
+    let size = part.extent.sector_bytes;
     let bytes = bytes[wanted.start * size..wanted.end * size].to_vec();
     Ok(Decoded::new(worker, &outcomes, bytes))
 }

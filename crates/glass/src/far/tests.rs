@@ -41,7 +41,7 @@ impl Memory {
         self.lock().is_corrupting = is_corrupting;
     }
 
-    pub(crate) fn held(&self) -> BTreeMap<PlatterId, Vec<u8>> {
+    pub(crate) fn platters(&self) -> BTreeMap<PlatterId, Vec<u8>> {
         self.lock().platters.clone()
     }
 
@@ -99,7 +99,7 @@ impl FarLibrary for Memory {
 }
 
 #[test]
-fn a_platter_is_read_in_windows_and_not_beyond_its_end() {
+fn far_platter_is_read_in_windows_up_to_its_end() {
     let memory = Memory::named("oslo");
     let platter = PlatterId::from_bytes([3; 16]);
     let bytes: Vec<u8> = (0..FAR_WINDOW_BYTES + 1000).map(|at| (at % 251) as u8).collect();

@@ -38,7 +38,7 @@ impl TrackPositions {
         TrackSpan::new(TrackIndex::new(first), last - first + 1)
     }
 
-    /// Sorts wishes by position and groups them into runs of tracks that are read in one go.
+    /// Sorts requests by position and groups them into runs of tracks that are read in one go.
     pub(super) fn runs<P>(
         &self,
         mut requests: Vec<ShardRequest<P>>,

@@ -73,7 +73,7 @@ impl Small {
     fn new() -> Self {
         let bench = Bench::new();
         for name in ["a", "b"] {
-            bench.held.put(name, 1000);
+            bench.bodies.put(name, 1000);
         }
         let id = bench.plan();
         let set = |bench: &Bench| -> SetRow {
@@ -119,7 +119,7 @@ impl Small {
         read: PlatterReads,
         requests: Vec<ShardRequest<usize>>,
     ) -> SetRecovery<usize> {
-        assert_eq!(read.left, [0, 1]);
+        assert_eq!(read.remaining, [0, 1]);
         let (platter, lost) = (self.platter(), read.lost);
         let (row, set) = (self.row.clone(), self.set.clone());
         SetRecovery { platter, brought: true, lost, requests, row, set, members: Vec::new() }
@@ -131,13 +131,13 @@ impl Small {
     }
 }
 
-/// Other sites, which must not be asked.
-fn unasked() -> BTreeMap<PlatterId, Reader> {
-    panic!("those at home are enough")
+/// Far libraries that must not be read.
+fn no_far_platters() -> BTreeMap<PlatterId, Reader> {
+    panic!("the home platters are enough")
 }
 
 #[test]
-fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
+fn lost_track_is_rebuilt_from_its_set_without_retry() {
     let small = Small::new();
     let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
     let (own, requests) = (small.open(small.platter()), small.requests());
@@ -148,27 +148,27 @@ fn a_track_that_a_drive_found_lost_comes_from_the_set_and_is_not_tried_again() {
         .collect();
     let read = PlatterReads::read(&own, &medium, repairs, &requests);
     let once = medium.read();
-    assert!(once > 0 && read.came.is_empty() && read.lost.len() == 1);
+    assert!(once > 0 && read.completed.is_empty() && read.lost.len() == 1);
     let brought = small.brought(read, requests);
     let fetched = recover_from_sets(
         &brought,
         Some(&own),
         small.other_readers(0),
-        unasked,
+        no_far_platters,
         (&medium, repairs),
     );
     assert_eq!(medium.read(), once, "a lost track is decoded once");
     let mut crc = cipher_crc();
     crc.update(&[9; 1000]);
     let crc = crc.finalize();
-    assert_eq!(fetched.came, [(0, crc), (1, crc)]);
+    assert_eq!(fetched.completed, [(0, crc), (1, crc)]);
     assert!(fetched.failed.is_empty());
     assert_eq!(*room.0.lock().unwrap(), vec![9; 1000]);
     assert_eq!(repairs.counts(), (0, 0, 1), "both are on the track");
 }
 
 #[test]
-fn what_nobody_decoded_may_be_there_all_the_same() {
+fn failed_decoding_does_not_mark_tracks_lost() {
     let small = Small::new();
     let (medium, repairs) = (small.bad(true), &small.bench.context.repairs);
     let (own, requests) = (small.open(small.platter()), small.requests());
@@ -179,15 +179,15 @@ fn what_nobody_decoded_may_be_there_all_the_same() {
         &brought,
         Some(&own),
         small.other_readers(0),
-        unasked,
+        no_far_platters,
         (&NoFaults, repairs),
     );
-    assert_eq!(fetched.came.len(), 2);
-    assert_eq!(repairs.counts(), (0, 0, 0), "the platter itself gave them");
+    assert_eq!(fetched.completed.len(), 2);
+    assert_eq!(repairs.counts(), (0, 0, 0), "the platter itself supplied them");
 }
 
 #[test]
-fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
+fn shards_of_a_failed_track_share_its_error() {
     let small = Small::new();
     let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
     let (own, requests) = (small.open(small.platter()), small.requests());
@@ -212,7 +212,7 @@ fn shards_of_a_track_share_the_reason_why_they_do_not_come() {
 }
 
 #[test]
-fn other_sites_are_asked_for_what_those_at_home_do_not_give() {
+fn far_libraries_supply_what_home_platters_cannot() {
     let small = Small::new();
     let (medium, repairs) = (small.bad(false), &small.bench.context.repairs);
     let (own, requests) = (small.open(small.platter()), small.requests());
@@ -221,5 +221,5 @@ fn other_sites_are_asked_for_what_those_at_home_do_not_give() {
     let needed = small.set.redundancy.len();
     let (home, far) = (small.other_readers(needed), || small.other_readers(0));
     let fetched = recover_from_sets(&brought, Some(&own), home, far, (&medium, repairs));
-    assert_eq!((fetched.came.len(), fetched.failed.len()), (2, 0));
+    assert_eq!((fetched.completed.len(), fetched.failed.len()), (2, 0));
 }

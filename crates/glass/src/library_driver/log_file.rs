@@ -111,7 +111,7 @@ pub fn begin_log(path: &Path, name: &str, format: &str) -> Result<File> {
         Ok(file) => {
             let read = file.take(64).read_to_string(&mut begins);
             if read.is_err() || !(begins.is_empty() || begins.contains(format)) {
-                let what = format!("{name}: \"{}\" is there and is none", path.display());
+                let what = format!("{name}: \"{}\" exists and is not such a log", path.display());
                 return Err(PlattersError::InvalidArgument { what });
             }
             let mut aside = path.as_os_str().to_owned();

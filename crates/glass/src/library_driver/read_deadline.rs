@@ -9,7 +9,7 @@ use fulgurite_units::{Duration, Instant, UnixTime};
 /// Silica, section 7.2.
 const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 
-/// The deadline of a read, relative to the moment when the library is asked.
+/// The deadline of a read, relative to the moment of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadDeadline {
     left: Duration,
@@ -28,7 +28,7 @@ impl ReadDeadline {
     }
 
     /// Converts the deadline to the library's axis, where it is `now`.
-    pub(super) fn at(self, now: Instant) -> Instant {
+    pub(super) fn to_library_time(self, now: Instant) -> Instant {
         let due = now + self.left;
         Instant::from_nanos(due.as_nanos().saturating_sub(self.late.as_nanos()))
     }
@@ -41,11 +41,11 @@ mod tests {
     fn due(at_s: u64, now_s: u64, library_s: u64) -> u64 {
         let unix = |seconds| UnixTime::from_millis(1_700_000_000_000 + seconds * 1000);
         let axis = Instant::from_nanos(library_s * 1_000_000_000);
-        ReadDeadline::new(unix(at_s), unix(now_s)).at(axis).as_nanos() / 1_000_000_000
+        ReadDeadline::new(unix(at_s), unix(now_s)).to_library_time(axis).as_nanos() / 1_000_000_000
     }
 
     #[test]
-    fn what_is_due_earlier_is_due_earlier_for_the_library() {
+    fn earlier_deadlines_stay_earlier_for_the_library() {
         // The library began at second 1,000.
         assert_eq!(due(5000, 3000, 2000), 4000);
         assert_eq!(due(2500, 3000, 2000), 1500);

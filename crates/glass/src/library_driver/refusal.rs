@@ -45,7 +45,7 @@ impl Refusal {
     }
 
     /// Returns the error for a request about `platter`.
-    pub(super) fn of(self, platter: PlatterId) -> PlattersError {
+    pub(super) fn into_error(self, platter: PlatterId) -> PlattersError {
         match self {
             Self::OutOfReach(reason) => PlattersError::PlatterOutOfReach { platter, reason },
             Self::Unreadable(reason) => PlattersError::PlatterUnreadable { platter, reason },

@@ -31,7 +31,7 @@ fn platter(number: u8) -> PlatterId {
 }
 
 #[test]
-fn platters_are_verified_stored_and_read_whatever_the_scale() {
+fn platters_are_verified_stored_and_read_at_any_scale() {
     for time_scale in [0.0, 1e-4] {
         let library = library(time_scale);
         let done = Arc::new(AtomicU32::new(0));
@@ -78,7 +78,7 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
 }
 
 #[test]
-fn a_new_platter_that_waits_too_long_is_a_trouble() {
+fn overdue_verification_is_reported() {
     let mut options = options(1000.0);
     options.policy.verify_within = Duration::from_secs(3600);
     let slow = started(&options);
@@ -99,7 +99,7 @@ fn a_new_platter_that_waits_too_long_is_a_trouble() {
 }
 
 #[test]
-fn a_request_that_cannot_be_is_answered() {
+fn impossible_request_is_rejected() {
     let library = library(0.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let nowhere = SlotIndex::new(u32::MAX);
@@ -111,7 +111,7 @@ fn a_request_that_cannot_be_is_answered() {
 }
 
 #[test]
-fn a_stop_waits_for_reading_and_not_for_mechanics() {
+fn stop_waits_for_reads_but_not_for_mechanics() {
     // Slow motion by a factor of a thousand: a mount alone would take hours.
     let slow = library(1000.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
@@ -124,19 +124,19 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
 
     let fast = library(0.0);
     let (begun, begins) = std::sync::mpsc::channel();
-    let (go, goes) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel();
     let is_done = Arc::new(AtomicU32::new(0));
     let shared = Arc::clone(&is_done);
     let work = Box::new(move || {
         begun.send(()).unwrap();
-        goes.recv().unwrap();
+        released.recv().unwrap();
         shared.store(1, Ordering::SeqCst);
     });
     let answer =
         fast.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let stopping = std::thread::spawn(move || fast.stop());
-    go.send(()).unwrap();
+    release.send(()).unwrap();
     stopping.join().unwrap();
     assert_eq!(is_done.load(Ordering::SeqCst), 1);
     drop(answer);
@@ -147,7 +147,7 @@ fn replayed_log(path: &std::path::Path) -> Replay {
 }
 
 #[test]
-fn a_log_ends_when_it_is_full_and_the_library_goes_on() {
+fn full_log_ends_and_the_library_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("library.log");
     let library = Library::new(&LibraryShape::small()).unwrap();
@@ -163,7 +163,7 @@ fn a_log_ends_when_it_is_full_and_the_library_goes_on() {
 }
 
 #[test]
-fn a_log_takes_the_place_of_another_and_of_nothing_else() {
+fn log_replaces_only_another_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("library.log");
     let library = Library::new(&LibraryShape::small()).unwrap();
@@ -179,7 +179,7 @@ fn a_log_takes_the_place_of_another_and_of_nothing_else() {
 }
 
 #[test]
-fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
+fn broken_machines_fail_requests_and_are_logged() {
     let folder = tempfile::tempdir().unwrap();
     for time_scale in [0.0, 1e-4] {
         let path = folder.path().join(format!("{time_scale}.log"));
@@ -226,7 +226,7 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
 }
 
 #[test]
-fn a_policy_that_waits_gets_its_timer_and_none_without_shuttles_is_taken() {
+fn holding_policy_gets_its_timer_and_no_shuttles_is_refused() {
     let mut options = options(0.0);
     options.policy.hold = fulgurite_units::Ratio::new(1e-6).unwrap();
     let library = started(&options);
@@ -264,18 +264,18 @@ fn settled(library: &LiveLibrary) {
 }
 
 #[test]
-fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
+fn read_waits_for_at_most_one_verified_track() {
     let tracks = 100;
     let library = started(&one_drive(0.0));
     let log = Arc::<Mutex<Vec<String>>>::default();
     let (begun, begins) = std::sync::mpsc::channel();
-    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let (release, released) = std::sync::mpsc::channel::<()>();
     let shared_log = Arc::clone(&log);
     let mut next = 0;
     let verify: Verify = Box::new(move |pace| {
         while next < tracks {
             begun.send(()).unwrap();
-            goes.recv().unwrap();
+            released.recv().unwrap();
             shared_log.lock().unwrap().push(format!("track {next}"));
             next += 1;
             if !pace.can_continue(next) && next < tracks {
@@ -297,18 +297,18 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
     for (at, customer) in [(0, 10), (1, 11), (50, 12)] {
         for _ in done..at {
             begins.recv().unwrap();
-            go.send(()).unwrap();
+            release.send(()).unwrap();
         }
         begins.recv().unwrap();
         let answer = read(customer, u32::from(customer) * 100);
         settled(&library);
-        go.send(()).unwrap();
+        release.send(()).unwrap();
         wait(answer).unwrap();
         done = at + 1;
     }
     for _ in done..tracks {
         begins.recv().unwrap();
-        go.send(()).unwrap();
+        release.send(()).unwrap();
     }
     wait(verifying).unwrap();
     wait(library.store(platter(1), SlotIndex::new(1)).unwrap()).unwrap();
@@ -321,7 +321,7 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
 }
 
 #[test]
-fn a_verification_that_only_takes_time_rests_as_well() {
+fn verification_without_reading_can_pause() {
     // 60 MB/s: a track of a mebibyte takes 17 us on a drive that is a thousand times as fast, and
     // the platter half an hour.
     let tracks = 100_000_000;
@@ -340,16 +340,16 @@ fn a_verification_that_only_takes_time_rests_as_well() {
 }
 
 #[test]
-fn reads_are_served_in_the_order_in_which_they_are_due() {
+fn reads_are_served_in_deadline_order() {
     let mut options = one_drive(0.0);
     options.policy = Policy::silica();
     let library = started(&options);
     let order = Arc::<Mutex<Vec<&str>>>::default();
     let (begun, begins) = std::sync::mpsc::channel();
-    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let (release, released) = std::sync::mpsc::channel::<()>();
     let gate: Read = Box::new(move || {
         begun.send(()).unwrap();
-        goes.recv().unwrap();
+        released.recv().unwrap();
     });
     let (slot, span) = (SlotIndex::new(1), TrackSpan::new(TrackIndex::new(0), 1));
     let first = library.read(platter(1), slot, span, ReadDeadline::OBJECTIVE, gate).unwrap();
@@ -376,7 +376,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
         waiting.push(library.read(platter(number), slot, span, due, work).unwrap());
     }
     settled(&library);
-    go.send(()).unwrap();
+    release.send(()).unwrap();
     wait(first).unwrap();
     waiting.into_iter().for_each(|answer| wait(answer).unwrap());
     library.stop();
@@ -393,7 +393,7 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
 }
 
 #[test]
-fn work_that_panics_fails_its_request_and_no_other() {
+fn panic_fails_only_its_own_request() {
     let panics = Arc::<Panics>::default();
     let library = LiveLibrary::start(&one_drive(0.0), ByteCount::mib(1), &panics).unwrap();
     let (slot, span) = (SlotIndex::new(5), TrackSpan::new(TrackIndex::new(0), 2));
@@ -417,15 +417,15 @@ fn work_that_panics_fails_its_request_and_no_other() {
 }
 
 #[test]
-fn a_controller_that_panics_begins_anew() {
+fn controller_restarts_after_a_panic() {
     let panics = Arc::<Panics>::default();
     let library = LiveLibrary::start(&options(0.0), ByteCount::mib(1), &panics).unwrap();
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let (begun, begins) = std::sync::mpsc::channel();
-    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let (release, released) = std::sync::mpsc::channel::<()>();
     let work = Box::new(move || {
         begun.send(()).unwrap();
-        goes.recv().unwrap();
+        released.recv().unwrap();
     });
     let in_flight =
         library.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
@@ -433,7 +433,7 @@ fn a_controller_that_panics_begins_anew() {
     let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
     assert!(matches!(wait(bad), Err(PlattersError::Internal { .. })));
     assert!(matches!(wait(in_flight), Err(PlattersError::Internal { .. })));
-    go.send(()).unwrap();
+    release.send(()).unwrap();
     for number in 1..20 {
         let slot = SlotIndex::new(u32::from(number));
         wait(
@@ -452,17 +452,17 @@ fn next(watch: &mut LibraryWatch) -> Option<Seen> {
     futures::executor::block_on(watch.next())
 }
 
-fn scene(watch: &mut LibraryWatch) -> LibrarySnapshot {
+fn snapshot(watch: &mut LibraryWatch) -> LibrarySnapshot {
     match next(watch) {
-        Some(Seen::Scene(scene)) => *scene,
-        other => panic!("no scene: {other:?}"),
+        Some(Seen::Scene(snapshot)) => *snapshot,
+        other => panic!("no snapshot: {other:?}"),
     }
 }
 
 /// A library that gets the events of a subscription makes the same decisions, and ends in the same
 /// state.
 #[test]
-fn who_watches_sees_all_that_the_library_is_told_and_decides() {
+fn subscriber_sees_every_event_and_decision() {
     let library = library(0.0);
     let mut watch = library.watch().unwrap();
     let span = TrackSpan::new(TrackIndex::new(0), 1);
@@ -474,9 +474,9 @@ fn who_watches_sees_all_that_the_library_is_told_and_decides() {
         .collect();
     reading.into_iter().for_each(|answer| wait(answer).unwrap());
     library.broke(Machine::Drive(DriveIndex::new(1))).unwrap();
-    let last = scene(&mut library.watch().unwrap());
+    let last = snapshot(&mut library.watch().unwrap());
 
-    let first = scene(&mut watch);
+    let first = snapshot(&mut watch);
     assert_eq!((first.step, &first.shape), (0, &LibraryShape::small()));
     let mut replayed = Library::with_policy(&first.shape, Policy::default()).unwrap();
     assert_eq!(replayed.snapshot(), first.library);
@@ -497,7 +497,7 @@ fn who_watches_sees_all_that_the_library_is_told_and_decides() {
 }
 
 #[test]
-fn a_late_watcher_is_told_so_and_holds_up_nobody() {
+fn slow_subscriber_is_dropped_and_delays_nobody() {
     let shape = LibraryShape::small();
     let library = Library::with_policy(&shape, Policy::default()).unwrap();
     let mut subscribers = Subscribers::new(0.0);
@@ -515,14 +515,14 @@ fn a_late_watcher_is_told_so_and_holds_up_nobody() {
     drop(subscribers);
     let seen = |watch: &mut LibraryWatch| -> Vec<String> {
         let name = |seen| match seen {
-            Seen::Scene(scene) => format!("scene {}", scene.step),
+            Seen::Scene(snapshot) => format!("snapshot {}", snapshot.step),
             Seen::Step(step) => format!("step {}", step.step),
             Seen::End(end) => format!("{end:?}"),
         };
         std::iter::from_fn(|| next(watch)).map(name).collect()
     };
-    assert_eq!(seen(&mut late_watch), ["scene 0", "step 1", "step 2", "Late"]);
+    assert_eq!(seen(&mut late_watch), ["snapshot 0", "step 1", "step 2", "Late"]);
     let steps = ["step 1", "step 2", "step 3", "step 4", "step 5"];
-    let whole = [&["scene 0"][..], &steps, &["scene 5", "Stopped"]].concat();
+    let whole = [&["snapshot 0"][..], &steps, &["snapshot 5", "Stopped"]].concat();
     assert_eq!(seen(&mut prompt_watch), whole);
 }

@@ -82,7 +82,7 @@ impl Window {
     fn new() -> Self {
         let buffer = vec![0; DIRECT_WINDOW_BYTES + DIRECT_ALIGN];
         let start = buffer.as_ptr().align_offset(DIRECT_ALIGN);
-        assert!(start < DIRECT_ALIGN, "an aligned byte is not far");
+        assert!(start < DIRECT_ALIGN, "the start of the window is within one block");
         Self { buffer, start, offset: 0, bytes: 0 }
     }
 

@@ -3,32 +3,32 @@
 use super::*;
 
 #[test]
-fn a_part_that_begins_anew_takes_back_what_it_said() {
+fn restarted_part_takes_back_its_progress() {
     let progress = Arc::<Progress>::default();
     progress.set(5, 100);
     let (mut one, mut two) = (progress.part(), progress.part());
-    one.at(30);
-    two.at(20);
+    one.set_done(30);
+    two.set_done(20);
     assert_eq!(progress.bytes(), (55, 100));
-    one.at(0);
+    one.set_done(0);
     assert_eq!(progress.bytes(), (25, 100));
-    one.at(40);
+    one.set_done(40);
     progress.add(60);
-    assert_eq!(progress.bytes(), (100, 100), "never more than all");
+    assert_eq!(progress.bytes(), (100, 100), "done is never more than the total");
 }
 
 #[test]
-fn sets_are_estimated_as_they_will_be_filled() {
+fn estimate_matches_how_sets_are_filled() {
     let geometry = Geometry::profile("demo").unwrap();
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());
     let full = platter_bytes(&geometry, platter);
     let redundancy = u64::from(geometry.set_redundancy_platters);
-    let of = |bytes| sets_bytes(&geometry, bytes);
-    assert_eq!(of(0), 0);
-    assert_eq!(of(1), (1 + redundancy) * platter_bytes(&geometry, 1));
-    assert_eq!(of(platter), (1 + redundancy) * full);
-    assert_eq!(of(platter + 1), (1 + redundancy) * full + platter_bytes(&geometry, 1));
+    let estimate = |bytes| sets_bytes(&geometry, bytes);
+    assert_eq!(estimate(0), 0);
+    assert_eq!(estimate(1), (1 + redundancy) * platter_bytes(&geometry, 1));
+    assert_eq!(estimate(platter), (1 + redundancy) * full);
+    assert_eq!(estimate(platter + 1), (1 + redundancy) * full + platter_bytes(&geometry, 1));
     let whole = (u64::from(geometry.set_information_platters) + redundancy) * full;
-    assert_eq!(of(set), whole);
-    assert_eq!(of(2 * set + platter), 2 * whole + of(platter));
+    assert_eq!(estimate(set), whole);
+    assert_eq!(estimate(2 * set + platter), 2 * whole + estimate(platter));
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_of_before_are_read() {
+    fn older_plan_rows_are_read() {
         let row = "100101010101010101010101010101010102808040ac029080040c9003\
                    1005050505050505050505050505050505808004";
         check(&format!("01{row}"), None);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_as_then() {
+    fn older_plan_bytes_include_frame_tags() {
         for (plain, cipher) in
             [(0, 0), (1, 17), (65_536, 65_552), (65_537, 65_569), (1 << 40, (1 << 40) + (1 << 28))]
         {

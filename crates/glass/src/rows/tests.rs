@@ -101,17 +101,17 @@ impl Check for Returns {
 }
 
 #[test]
-fn each_kind_of_row_has_these_bytes_and_returns() {
+fn rows_have_golden_bytes_and_round_trip() {
     each_row(&mut Returns);
     let mut golden = Golden::default();
     each_row(&mut golden);
     let declared = include_str!("../rows.rs").matches("\nimpl Row for ").count();
-    assert_eq!(golden.kinds, declared, "each kind has its bytes here");
+    assert_eq!(golden.kinds, declared, "each kind of row has golden bytes");
     expect_test::expect_file!["bytes.txt"].assert_eq(&golden.text);
 }
 
 #[test]
-fn states_follow_each_other_in_order() {
+fn set_states_are_ordered() {
     let states = [
         SetState::Planned,
         SetState::Written,

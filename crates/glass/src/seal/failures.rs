@@ -26,7 +26,7 @@ struct Failure {
     tries: u32,
     error: String,
     since: UnixTime,
-    again: Instant,
+    retry_at: Instant,
     /// Ciphertext bytes.
     bytes: u64,
     /// Places of its bodies in the queue.
@@ -37,7 +37,7 @@ struct Failure {
 #[derive(Clone, Debug)]
 pub(super) enum Places {
     /// The original places, in order.
-    ListedShard(Arc<[u64]>),
+    List(Arc<[u64]>),
     /// New places, contiguous.
     Ranges(Vec<RangeInclusive<u64>>),
 }
@@ -45,7 +45,7 @@ pub(super) enum Places {
 impl Places {
     fn last(&self) -> u64 {
         let last = match self {
-            Self::ListedShard(all) => all.last().copied(),
+            Self::List(all) => all.last().copied(),
             Self::Ranges(all) => all.iter().map(|range| *range.end()).max(),
         };
         last.unwrap_or(0)
@@ -53,7 +53,7 @@ impl Places {
 
     fn contain(&self, place: u64) -> bool {
         match self {
-            Self::ListedShard(all) => all.binary_search(&place).is_ok(),
+            Self::List(all) => all.binary_search(&place).is_ok(),
             Self::Ranges(all) => all.iter().any(|range| range.contains(&place)),
         }
     }
@@ -104,7 +104,7 @@ impl SealFailures {
     }
 
     /// Records that a set could not go on and waits.
-    pub(super) fn waits(
+    pub(super) fn record_wait(
         &self,
         set: SetId,
         error: &str,
@@ -114,9 +114,9 @@ impl SealFailures {
         let mut state = self.lock();
         let before = state.sets.get(&set).map(|old| (old.tries, old.since));
         let (tries, since) = before.map_or((1, wall), |(tries, since)| (tries + 1, since));
-        let (error, again) = (error.to_owned(), now + backoff_after(tries));
-        let places = Places::ListedShard(places);
-        state.sets.insert(set, Failure { tries, error, since, again, bytes, places });
+        let (error, retry_at) = (error.to_owned(), now + backoff_after(tries));
+        let places = Places::List(places);
+        state.sets.insert(set, Failure { tries, error, since, retry_at, bytes, places });
     }
 
     /// Records that a set was given up and that its bodies have new places in the queue. If they
@@ -138,9 +138,9 @@ impl SealFailures {
         }
         let tries = 1 + before.iter().map(|failure| failure.tries).max().unwrap_or(0);
         let since = before.iter().map(|failure| failure.since).min().unwrap_or(wall);
-        let (error, again) = (error.to_owned(), now + backoff_after(tries));
+        let (error, retry_at) = (error.to_owned(), now + backoff_after(tries));
         let places = Places::Ranges(new);
-        state.given_up.push(Failure { tries, error, since, again, bytes, places });
+        state.given_up.push(Failure { tries, error, since, retry_at, bytes, places });
     }
 
     /// Forgets a set that was finished or no longer exists.
@@ -152,25 +152,25 @@ impl SealFailures {
     /// is planned. That includes bodies that were given up before and had waited by `now`; without
     /// a time, all of them.
     pub(super) fn record_planned(&self, now: Option<Instant>, until: u64) {
-        let waits = |failure: &Failure| now.is_some_and(|now| failure.again > now);
+        let waits = |failure: &Failure| now.is_some_and(|now| failure.retry_at > now);
         self.lock().given_up.retain(|failure| waits(failure) || failure.places.last() > until);
     }
 
     /// Whether a set has to wait now.
     pub(super) fn is_waiting(&self, set: SetId, now: Instant) -> bool {
-        self.lock().sets.get(&set).is_some_and(|failure| failure.again > now)
+        self.lock().sets.get(&set).is_some_and(|failure| failure.retry_at > now)
     }
 
     /// Whether bodies that were given up have waited long enough.
     pub(super) fn is_any_due(&self, now: Instant) -> bool {
-        self.lock().given_up.iter().any(|failure| failure.again <= now)
+        self.lock().given_up.iter().any(|failure| failure.retry_at <= now)
     }
 
     /// Whether so many wait that no more sets may be started. Bodies that were given up count only
     /// while they still wait at `now`, and never without a time.
     pub(super) fn is_full(&self, now: Option<Instant>) -> bool {
         let state = self.lock();
-        let waits = |failure: &&Failure| now.is_some_and(|now| failure.again > now);
+        let waits = |failure: &&Failure| now.is_some_and(|now| failure.retry_at > now);
         state.sets.len() + state.given_up.iter().filter(waits).count() >= SETS_WAITING_MAX
     }
 
@@ -179,7 +179,7 @@ impl SealFailures {
     pub(super) fn excluded(&self, now: Option<Instant>) -> Excluded {
         let state = self.lock();
         let given_up =
-            state.given_up.iter().filter(|failure| now.is_some_and(|now| failure.again > now));
+            state.given_up.iter().filter(|failure| now.is_some_and(|now| failure.retry_at > now));
         let all: Vec<&Failure> = state.sets.values().chain(given_up).collect();
         Excluded {
             places: all.iter().map(|failure| failure.places.clone()).collect(),
@@ -188,7 +188,7 @@ impl SealFailures {
     }
 
     /// Returns the failure of the one that has waited longest, if any waits.
-    pub(crate) fn first(&self) -> Option<String> {
+    pub(crate) fn oldest(&self) -> Option<String> {
         let state = self.lock();
         let all = state.sets.values().chain(&state.given_up);
         all.min_by_key(|failure| failure.since).map(|failure| failure.error.clone())
@@ -203,7 +203,7 @@ impl SealFailures {
             tries: failure.tries,
             error: failure.error.clone(),
             since: failure.since,
-            retry_seconds: failure.again.since(now).as_nanos() / 1_000_000_000,
+            retry_seconds: failure.retry_at.since(now).as_nanos() / 1_000_000_000,
             bytes: failure.bytes,
         };
         let sets = state.sets.iter().map(|(set, failure)| show(Some(*set), failure));
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_a_bound_and_end() {
+    fn backoff_doubles_up_to_its_maximum() {
         assert_eq!(backoff_after(1), SEAL_RETRY);
         assert_eq!(backoff_after(2), SEAL_RETRY + SEAL_RETRY);
         assert_eq!(backoff_after(40), SEAL_RETRY_MAX);
         assert_eq!(backoff_after(u32::MAX), SEAL_RETRY_MAX);
         let (failures, now) = (SealFailures::default(), Instant::from_nanos(5));
         for _ in 0..3 {
-            failures.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
+            failures.record_wait(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
         }
         let wait = backoff_after(3);
         let almost = Duration::from_nanos(wait.as_nanos() - 1);
@@ -246,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn planning_leaves_alone_what_waits_and_nothing_else() {
+    fn planning_skips_only_waiting_bodies() {
         let (failures, now) = (SealFailures::default(), Instant::from_nanos(5));
-        failures.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
+        failures.record_wait(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
         failures.record_give_up(set(2), "bad", (WALL, now), (4, &[8], vec![20..=21, 24..=24]));
         let found = |excluded: Excluded| -> Vec<u64> {
             (0..30).filter(|place| excluded.contains(*place)).collect()
@@ -275,12 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn too_many_troubles_begin_no_more_sets() {
+    fn too_many_failures_block_new_sets() {
         let (failures, now) = (SealFailures::default(), Instant::from_nanos(5));
         for number in 0..SETS_WAITING_MAX {
             assert!(!failures.is_full(Some(now)));
             let id = set(u8::try_from(number).unwrap());
-            failures.waits(id, "disk", (WALL, now), (1, Arc::from([1])));
+            failures.record_wait(id, "disk", (WALL, now), (1, Arc::from([1])));
         }
         assert!(failures.is_full(Some(now)) && failures.is_full(None));
         // Bodies that were given up block new sets only while they wait, and never an order.

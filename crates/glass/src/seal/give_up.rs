@@ -34,7 +34,7 @@ impl Sealer {
             let faults = rows::get::<u32>(tx, FAULTS, &key)?.unwrap_or(0) + 1;
             rows::put(tx, FAULTS, key.clone(), &faults)?;
             if let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? {
-                assert!(row.state < SetState::Verified, "set {set} is good and has no faults");
+                assert!(row.state < SetState::Verified, "set {set} was verified and has no faults");
                 row.state = SetState::Planned;
                 rows::put(tx, SETS, key, &row)?;
             }
@@ -94,7 +94,7 @@ impl Sealer {
             if let Err(error) = row.geometry.validate() {
                 self.give_up(set, &row)?;
                 self.failures.forget_set(set);
-                tracing::warn!(%set, %error, "a set cannot be written; its bodies get another");
+                tracing::warn!(%set, %error, "a set cannot be written; replanning its bodies");
             }
         }
         Ok(())
@@ -106,7 +106,7 @@ impl Sealer {
         set: SetId,
         row: &SetRow,
     ) -> Result<(Vec<u64>, Vec<RangeInclusive<u64>>)> {
-        assert!(row.state < SetState::Verified, "nothing of set {set} was released");
+        assert!(row.state < SetState::Verified, "no part of set {set} was released");
         for (_, platter) in row.platters() {
             self.files.scrap(platter)?;
         }

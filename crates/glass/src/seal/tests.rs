@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::Bench;
 
 #[test]
-fn nobody_is_given_a_spare_slot() {
+fn spare_slots_are_never_assigned() {
     let shape = fulgurite_glass_core::control::LibraryShape {
         slots_per_shelf: 3,
         spare_slots_per_shelf: 1,
@@ -20,13 +20,13 @@ fn nobody_is_given_a_spare_slot() {
 }
 
 #[test]
-fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
+fn faulty_set_is_replanned_on_other_platters() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
-        bench.held.put(name, 50_000);
+        bench.bodies.put(name, 50_000);
     }
     let set = bench.plan();
-    let (before, places) = (bench.sealer.row(set).unwrap(), bench.held.places());
+    let (before, places) = (bench.sealer.row(set).unwrap(), bench.bodies.places());
     for fault in 1..=SET_FAULTS_MAX {
         let row = bench.sealer.row(set).unwrap();
         assert_eq!(row.state, SetState::Planned);
@@ -44,71 +44,71 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
         assert_eq!(bench.count(space), 0, "{space:?}");
     }
     let moved: Vec<u64> = places.iter().map(|place| place + 3).collect();
-    assert_eq!(bench.held.places(), moved, "the bodies are behind everything else");
-    assert!(moved.iter().all(|place| bench.held.body(*place).unwrap().is_some()));
+    assert_eq!(bench.bodies.places(), moved, "the bodies are behind everything else");
+    assert!(moved.iter().all(|place| bench.bodies.body(*place).unwrap().is_some()));
     // They wait without an order; an order has them sealed, on new platters.
     assert_eq!(bench.sealer.seal_all(SealTrigger::Due).unwrap().objects, 0);
     let (failures, given_up) = bench.sealer.failures.status(bench.context.passed());
     assert_eq!((failures.len(), given_up), (1, 1));
     assert!(failures[0].error.contains("it was bad") && failures[0].set.is_none());
-    bench.held.put("d", 1_000);
+    bench.bodies.put("d", 1_000);
     let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     assert_eq!((report.objects, report.kept_staged), (4, 0));
     let after = bench.sealer.row(report.sets[0].set).unwrap();
     assert!(after.platters().all(|(_, new)| before.platters().all(|(_, old)| old != new)));
-    assert!(bench.sealer.failures.first().is_none());
-    assert_eq!((bench.held.on_glass(), bench.held.places().len()), (4, 0));
+    assert!(bench.sealer.failures.oldest().is_none());
+    assert_eq!((bench.bodies.on_glass(), bench.bodies.places().len()), (4, 0));
 }
 
 /// Older programs planned with geometries whose platters have no room for their header.
 #[test]
-fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_once() {
+fn set_with_impossible_geometry_is_replanned_at_once() {
     let bench = Bench::new();
     for name in ["a", "b"] {
-        bench.held.put(name, 50_000);
+        bench.bodies.put(name, 50_000);
     }
     let set = bench.plan();
     bench.sealer.advance(set, |row| row.geometry.sector_payload_bytes = 128).unwrap();
     let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     assert_eq!((report.objects, report.sets.len()), (2, 1));
     assert_ne!(report.sets[0].set, set);
-    assert!(bench.sealer.failures.first().is_none());
-    assert_eq!((bench.held.on_glass(), bench.held.places().len()), (2, 0));
+    assert!(bench.sealer.failures.oldest().is_none());
+    assert_eq!((bench.bodies.on_glass(), bench.bodies.places().len()), (2, 0));
 }
 
 #[test]
-fn giving_up_is_done_again_after_a_crash_in_the_middle_of_it() {
+fn giving_up_is_repeated_after_a_crash() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
-        bench.held.put(name, 50_000);
+        bench.bodies.put(name, 50_000);
     }
     let set = bench.plan();
     // A crash left one body moved, and the set unchanged.
     let first = bench.sealer.places(set).unwrap()[0];
-    bench.held.give_new_places(&[first]);
+    bench.bodies.give_new_places(&[first]);
     let row = bench.sealer.row(set).unwrap();
     let (_, new) = bench.sealer.give_up(set, &row).unwrap();
     assert_eq!(new.len(), 1);
     assert_eq!(new[0].clone().count(), 2, "two bodies were still to be moved");
-    assert_eq!((bench.held.places().len(), bench.count(SETS), bench.count(PLANS)), (3, 0, 0));
+    assert_eq!((bench.bodies.places().len(), bench.count(SETS), bench.count(PLANS)), (3, 0, 0));
     assert_eq!(bench.sealer.seal_all(SealTrigger::Order).unwrap().objects, 3);
 }
 
 #[test]
-fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
+fn disk_error_blocks_no_other_set_and_never_gives_up() {
     let bench = Bench::new();
-    bench.held.put("a", 50_000);
+    bench.bodies.put("a", 50_000);
     let set = bench.plan();
     let row = bench.sealer.row(set).unwrap();
     // A folder blocks the path where its first platter is to be written.
     let obstacle = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&obstacle).unwrap();
     for number in 0..12_u32 {
-        bench.held.put(&format!("other {number}"), 1_000);
+        bench.bodies.put(&format!("other {number}"), 1_000);
         let failed = bench.sealer.seal_all(SealTrigger::Order).unwrap_err();
         assert!(matches!(failed, PlattersError::Io { .. }), "{failed:?}");
-        assert_eq!(bench.held.on_glass(), u64::from(number) + 1, "the others go on");
-        assert_eq!(bench.held.places().len(), 1);
+        assert_eq!(bench.bodies.on_glass(), u64::from(number) + 1, "the others go on");
+        assert_eq!(bench.bodies.places().len(), 1);
         let (failures, given_up) = bench.sealer.failures.status(bench.context.passed());
         assert_eq!((failures[0].set, failures[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
@@ -121,32 +121,32 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
     bench.sealer.advance(set, |row| row.generation += 1_000).unwrap();
     let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     assert_eq!((report.objects, report.sets[0].set), (1, set));
-    assert!(bench.sealer.failures.first().is_none());
+    assert!(bench.sealer.failures.oldest().is_none());
 }
 
 #[test]
-fn a_set_of_which_everything_was_deleted_goes() {
+fn set_of_deleted_bodies_is_removed() {
     let bench = Bench::new();
-    bench.held.put("a", 50_000);
+    bench.bodies.put("a", 50_000);
     let set = bench.plan();
     let row = bench.sealer.row(set).unwrap();
     let obstacle = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&obstacle).unwrap();
     bench.sealer.seal_all(SealTrigger::Order).unwrap_err();
-    assert!(bench.sealer.failures.first().is_some());
-    bench.held.delete("a");
+    assert!(bench.sealer.failures.oldest().is_some());
+    bench.bodies.delete("a");
     std::fs::remove_dir(&obstacle).unwrap();
-    bench.held.put("b", 10);
+    bench.bodies.put("b", 10);
     assert_eq!(bench.sealer.seal_all(SealTrigger::Order).unwrap().objects, 1);
-    assert!(bench.sealer.failures.first().is_none());
+    assert!(bench.sealer.failures.oldest().is_none());
     let gone: Option<SetRow> = rows::get(&*bench.context.catalog, SETS, &set.to_bytes()).unwrap();
     assert_eq!((gone, bench.count(PLANS)), (None, 0));
 }
 
 #[test]
-fn a_verification_that_rests_behind_every_track_finds_the_same() {
+fn verification_paused_at_every_track_finds_the_same() {
     let bench = Bench::new();
-    bench.held.put("a", 400_000);
+    bench.bodies.put("a", 400_000);
     let set = bench.plan();
     bench.sealer.write(set, &bench.sealer.row(set).unwrap()).unwrap();
     let platter = bench.sealer.row(set).unwrap().information[0];
@@ -170,11 +170,11 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
 }
 
 #[test]
-fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
+fn sealing_reports_bytes_written_and_read_back() {
     let bench = Bench::new();
-    bench.held.put("a", 400_000);
-    bench.held.put("later", 700_000);
-    let places = bench.held.places();
+    bench.bodies.put("a", 400_000);
+    bench.bodies.put("later", 700_000);
+    let places = bench.bodies.places();
     let set = bench.plan_until(places[0]);
     let sealer = &bench.sealer;
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
@@ -195,7 +195,7 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     let (counted, _) = progress.bytes();
     // Each of the four files ends with a record after its tracks.
     assert_eq!(counted - before, written + 4 * 1024);
-    assert_eq!(progress_counts(), (written, total), "what was said to come, came");
+    assert_eq!(progress_counts(), (written, total), "the estimated bytes were written");
     assert!(matches!(sealer.verify(set, &row).unwrap(), Verdict::Good));
     assert_eq!(progress.bytes().0 - before, 2 * written);
     assert_eq!(progress_counts(), (2 * written, total));
@@ -212,10 +212,10 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
 
 /// Once to write the platter, once to release its bodies.
 #[test]
-fn plan_rows_are_read_twice_a_platter() {
+fn plan_rows_are_read_twice_per_platter() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
-        bench.held.put(name, 50_000);
+        bench.bodies.put(name, 50_000);
     }
     let set = bench.plan();
     bench.plan_rows_read();
@@ -230,11 +230,11 @@ fn plan_rows_are_read_twice_a_platter() {
 
 /// A damaged row of one set is no reason to leave the others.
 #[test]
-fn a_set_whose_row_cannot_be_read_is_reported_and_the_others_go_on() {
+fn unreadable_set_row_is_reported_and_others_continue() {
     let bench = Bench::new();
-    bench.held.put("a", 50_000);
+    bench.bodies.put("a", 50_000);
     let first = bench.sealer.seal_all(SealTrigger::Order).unwrap().sets[0].set;
-    bench.held.put("b", 50_000);
+    bench.bodies.put("b", 50_000);
     // Damages one set in progress and one that is done.
     let second = bench.plan();
     for set in [first, second] {
@@ -244,7 +244,7 @@ fn a_set_whose_row_cannot_be_read_is_reported_and_the_others_go_on() {
         bench.context.committer.commit_blocking(spoil).unwrap();
     }
     let plans = bench.count(PLANS);
-    bench.held.put("c", 50_000);
+    bench.bodies.put("c", 50_000);
     let report = bench.sealer.seal_all(SealTrigger::Order).unwrap();
     let unreadable = |set| {
         report
@@ -256,7 +256,7 @@ fn a_set_whose_row_cannot_be_read_is_reported_and_the_others_go_on() {
     let released = report.sets.iter().filter(|set_status| set_status.state == "released");
     // What was planned for the set under way goes to glass with the next one.
     assert_eq!((report.objects, released.count()), (2, 1), "{report:?}");
-    assert_eq!(bench.count(PLANS), plans, "what is known of the set under way stays");
+    assert_eq!(bench.count(PLANS), plans, "the known state of the set in progress stays");
     let stored = crate::verify::stored_platters(&bench.context, None).unwrap();
     let mut whole = 0;
     let (mut errors, verifier) = (Vec::new(), &bench.sealer.verifier);

@@ -32,7 +32,7 @@ fn check(keys: &[&str], from: &str, to: &str, expect: Expect) {
 }
 
 #[test]
-fn a_folder_keeps_its_name() {
+fn folder_copy_keeps_its_name() {
     check(
         &["a/b/c", "a/b/d/e"],
         "s3://x/a/b",
@@ -62,7 +62,7 @@ fn a_folder_keeps_its_name() {
 }
 
 #[test]
-fn one_object_takes_the_key_or_keeps_its_name() {
+fn single_copy_takes_key_or_keeps_name() {
     let to = |from: &str, to: &str| plan_one(listed(from), &to.parse().unwrap()).remove(0).to;
     assert_eq!(to("a/b", "s3://y"), "b");
     assert_eq!(to("a/b", "s3://y/c"), "c");
@@ -71,7 +71,7 @@ fn one_object_takes_the_key_or_keeps_its_name() {
 }
 
 #[test]
-fn a_copy_onto_a_source_is_refused() {
+fn copy_onto_a_source_is_rejected() {
     check(
         &["a/b/x", "a/x"],
         "s3://x/a/",
@@ -79,8 +79,8 @@ fn a_copy_onto_a_source_is_refused() {
         expect![[r#"
         a/b/x -> a/b/b/x
         a/x -> a/b/x
-        "a/b/x" would be overwritten by the copy of "a/x" and is to be copied itself
-        "a/b/x" would be overwritten by the copy of "a/x" and is to be moved itself"#]],
+        "a/b/x" would be overwritten by the copy of "a/x" before it is copied itself
+        "a/b/x" would be overwritten by the copy of "a/x" before it is moved itself"#]],
     );
     let same = plan_one(listed("a"), &"s3://x/a".parse().unwrap());
     assert!(check_apart(Verb::Copy, &same, true).is_ok(), "a change of class");

@@ -33,7 +33,7 @@ fn check(paths: &[&str], url: &str, expect: Expect) {
 }
 
 #[test]
-fn a_folder_keeps_its_name() {
+fn folder_put_keeps_its_name() {
     check(
         &["photos"],
         "s3://b/2024",
@@ -46,7 +46,7 @@ fn a_folder_keeps_its_name() {
 }
 
 #[test]
-fn a_slash_means_the_contents() {
+fn trailing_slash_puts_only_contents() {
     check(
         &["photos/"],
         "s3://b",
@@ -59,7 +59,7 @@ fn a_slash_means_the_contents() {
 }
 
 #[test]
-fn a_file_goes_to_the_key_or_into_the_folder() {
+fn file_put_takes_key_or_folder() {
     check(&["one.txt"], "s3://b/two.txt", expect![["two.txt 1\nskipped 0"]]);
     check(&["one.txt"], "s3://b/two/", expect![["two/one.txt 1\nskipped 0"]]);
     check(&["one.txt"], "s3://b", expect![["one.txt 1\nskipped 0"]]);
@@ -71,7 +71,7 @@ fn a_file_goes_to_the_key_or_into_the_folder() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_file_is_reported() {
     check(
         &["none"],
         "s3://b/x",
@@ -80,7 +80,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn one_wrong_name_stops_all() {
+fn one_invalid_name_rejects_the_whole_put() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("good"), b"").unwrap();

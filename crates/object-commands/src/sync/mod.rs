@@ -44,7 +44,7 @@ pub struct SyncArgs {
     /// Folder, or s3://bucket/prefix
     #[arg(value_name = "FROM")]
     from: Location,
-    /// s3://bucket/prefix, or folder: made like FROM
+    /// s3://bucket/prefix, or folder: made the same as FROM
     #[arg(value_name = "TO")]
     to: Location,
     /// Delete what only TO has; on glass the key is destroyed
@@ -62,7 +62,7 @@ pub struct SyncArgs {
     /// Request copies of objects that are on glass and needed
     #[arg(long)]
     restore: bool,
-    /// With --restore: wait until the copies are there, and fetch them
+    /// With --restore: wait until the copies are ready, and fetch them
     #[arg(long, requires = "restore")]
     wait: bool,
     /// With --restore: days the copies stay
@@ -522,11 +522,9 @@ impl Sync<'_> {
         }
         let objects = pluralize(done.archived, "object");
         let message = if self.args.restore {
-            format!("{objects} on glass, copies are asked for: run the same sync again later")
+            format!("{objects} on glass, copies are requested: run the same sync again later")
         } else {
-            format!(
-                "{objects} on glass and not fetched: add --restore, and --wait to wait for them"
-            )
+            format!("{objects} on glass, not fetched: add --restore, and --wait to wait for them")
         };
         Err(ExitError::new(Exit::Archived, message).into())
     }

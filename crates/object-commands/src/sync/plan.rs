@@ -4,8 +4,8 @@
 //! ```text
 //! only in the source            transfer (new)
 //! in both, other size           transfer (size)
-//! in both, same size            ask: by time, by checksum, or not at all
-//! only in the target            delete, if that is wanted
+//! in both, same size            query: by time, by checksum, or not at all
+//! only in the target            delete, if requested
 //! ```
 //!
 //! By time: an object that records when its file was last changed equals the file of that time and

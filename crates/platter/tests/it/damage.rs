@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn damage_up_to_the_limits_comes_back(seed: u64, size in 1usize..=98_304) {
+    fn damage_up_to_the_limits_is_restored(seed: u64, size in 1usize..=98_304) {
         let geometry = tiny();
         let bytes = user_bytes(size, seed);
         let file = write(&single_header(&geometry, size as u64), &bytes, 3000);
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn truncation_is_named(seed: u64, keep in any::<prop::sample::Index>()) {
+    fn truncation_is_reported(seed: u64, keep in any::<prop::sample::Index>()) {
         let bytes = user_bytes(40_000, seed % 3);
         let file = write(&single_header(&tiny(), 40_000), &bytes, 8000);
         let found = keep.index(file.len());
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn seeded_faults_up_to_the_rates_of_the_paper_come_back(seed: u64) {
+    fn faults_at_the_rates_of_the_paper_are_restored(seed: u64) {
         let bytes = user_bytes(98_304, 2);
         let file = write(&single_header(&tiny(), 98_304), &bytes, 8000);
         let rate = Ratio::new(0.001).unwrap();
@@ -149,7 +149,7 @@ fn each_level_repairs_what_the_one_below_cannot() {
 }
 
 #[test]
-fn two_lost_tracks_of_a_group_are_an_error_that_names_the_level() {
+fn two_lost_tracks_of_a_group_fail_with_the_level_named() {
     let bytes = user_bytes(98_304, 3);
     let file = write(&single_header(&tiny(), 98_304), &bytes, 98_304);
     let reader = open(&file).unwrap();
@@ -189,7 +189,7 @@ fn two_lost_tracks_of_a_group_are_an_error_that_names_the_level() {
 }
 
 #[test]
-fn columns_that_are_whole_are_not_decoded_for_others() {
+fn intact_columns_are_not_decoded() {
     // Two tracks lose 4 sectors each, in different columns: each column can restore its own.
     let bytes = user_bytes(98_304, 3);
     let file = write(&single_header(&tiny(), 98_304), &bytes, 98_304);
@@ -224,7 +224,7 @@ fn the_header_survives_in_its_replicas() {
 }
 
 #[test]
-fn wrong_platters_are_named() {
+fn wrong_platters_are_identified() {
     let bytes = user_bytes(30_000, 5);
     let file = write(&single_header(&tiny(), 30_000), &bytes, 8000);
     let expect = |archive, platter| PlatterReader::open(&file, Some((archive, platter)), &NoFaults);
@@ -232,8 +232,8 @@ fn wrong_platters_are_named() {
     let swapped = expect(archive(), platter_id(1)).unwrap_err();
     assert!(matches!(swapped, GlassError::WrongPlatter { .. }));
     assert_eq!(swapped.kind(), ErrorKind::Conflict);
-    let foreign = fulgurite_units::ArchiveId::from_bytes([7; 16]);
-    assert!(matches!(expect(foreign, platter_id(0)), Err(GlassError::WrongArchive { .. })));
+    let other_archive = fulgurite_units::ArchiveId::from_bytes([7; 16]);
+    assert!(matches!(expect(other_archive, platter_id(0)), Err(GlassError::WrongArchive { .. })));
     let mut longer = file.clone();
     longer.push(0);
     assert!(matches!(open(&longer), Err(GlassError::Overlong { .. })));

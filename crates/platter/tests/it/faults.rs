@@ -17,7 +17,7 @@ fn count(faults: &SeededFaults, platter: u8) -> (u32, u32) {
 }
 
 #[test]
-fn rates_are_met_and_repeat() {
+fn fault_rates_are_met_and_reproducible() {
     let ratio = |value| Ratio::new(value).unwrap();
     let none = SeededFaults::new(Seed::new(1), Ratio::ZERO, Ratio::ZERO);
     assert_eq!(count(&none, 1), (0, 0));

@@ -58,7 +58,7 @@ fn golden_user_bytes() -> Vec<u8> {
 }
 
 #[test]
-fn new_platters_are_the_bytes_of_the_golden_one() {
+fn new_platter_matches_the_golden_bytes() {
     let new = write(&golden_header(), &golden_user_bytes(), 7777);
     if option_env!("FULGURITE_WRITE_GOLDEN").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-2.glass");
@@ -105,7 +105,7 @@ fn golden_is_readable(format: FormatVersion, golden: &[u8]) {
 }
 
 #[test]
-fn the_header_says_what_a_reader_needs() {
+fn header_contains_what_a_reader_needs() {
     for (golden, expected) in [
         (GOLDEN_1, expect_file!["../golden/header-1.json"]),
         (GOLDEN, expect_file!["../golden/header-2.json"]),
@@ -119,7 +119,7 @@ fn the_header_says_what_a_reader_needs() {
 }
 
 #[test]
-fn a_reader_written_from_the_description_reads_it() {
+fn reader_written_from_the_description_reads_a_platter() {
     for golden in [GOLDEN_1, GOLDEN] {
         peer_reads(golden);
     }
@@ -171,7 +171,7 @@ fn the_description_covers_sets_that_were_closed_short() {
 }
 
 #[test]
-fn damaged_platters_of_version_1_come_back_by_every_code() {
+fn version_1_damage_is_restored_by_every_code() {
     let golden = GOLDEN_1.to_vec();
     let reader = open(&golden).unwrap();
     // Three sectors of track 1, of both kinds, and then all of them.
@@ -182,7 +182,7 @@ fn damaged_platters_of_version_1_come_back_by_every_code() {
 }
 
 #[test]
-fn sets_of_version_1_come_back() {
+fn version_1_sets_are_recovered() {
     // Of a set of platters 0 and 2, and 1 that was never written, only the redundancy survives.
     let files = [
         include_bytes!("../golden/set-1-3.glass").to_vec(),
@@ -211,7 +211,7 @@ fn sets_of_version_1_come_back() {
 }
 
 #[test]
-fn headers_that_say_nonsense_are_refused() {
+fn invalid_headers_are_refused() {
     // Rebuilds every sector of both headers around a changed JSON of the same length.
     for (from, to) in [
         ("\"groups\":2", "\"groups\":0"),

@@ -238,7 +238,7 @@ fn a_geometry_that_is_valid_has_room_for_every_header() {
 }
 
 #[test]
-fn a_profile_with_an_endless_name_is_refused() {
+fn profile_with_too_long_a_name_is_refused() {
     let error = Geometry { profile: "x".repeat(2 << 20), ..tiny() }.validate().unwrap_err();
     assert!(error.to_string().contains("the name of the profile, 2097152 bytes, is too long"));
 }

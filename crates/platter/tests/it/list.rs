@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_and_cuts_are_noticed(
+    fn damage_and_truncation_are_detected(
         sizes in prop::collection::vec((0u64..1000, 0usize..100), 1..8),
         at in any::<prop::sample::Index>(), bit in 0u8..8, piece in 1usize..500,
     ) {
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_no_list(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn random_bytes_are_not_a_list(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         prop_assert!(parse(&bytes, 100).is_err());
     }
 }

@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn any_two_platters_of_three_and_two_come_back(
+    fn any_two_platters_of_3_plus_2_are_recovered(
         seed: u64, sizes in prop::array::uniform3(0usize..60_000), short: bool,
         lost in prop::sample::subsequence(vec![0usize, 1, 2, 3, 4], 2),
     ) {
@@ -68,7 +68,7 @@ fn full_set() -> (Platters, Platters) {
 }
 
 #[test]
-fn three_lost_platters_are_an_error_that_names_platter_and_level() {
+fn three_lost_platters_fail_with_platter_and_level_named() {
     let (_, files) = full_set();
     let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
     let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());

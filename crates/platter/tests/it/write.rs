@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn pieces_and_sizes_do_not_matter(size in 0usize..=98_304, piece in 1usize..40_000) {
+    fn output_does_not_depend_on_piece_sizes(size in 0usize..=98_304, piece in 1usize..40_000) {
         let bytes = user_bytes(size, 1);
         let header = single_header(&tiny(), size as u64);
         let file = write(&header, &bytes, piece);
@@ -47,7 +47,7 @@ proptest! {
 }
 
 #[test]
-fn plans_are_kept() {
+fn writer_enforces_the_planned_header() {
     let header = single_header(&tiny(), 100);
     let drive = WriteDrive::new();
     let begin = || drive.write(Blank::new(header.platter), header.clone(), Vec::new()).unwrap();
@@ -85,7 +85,7 @@ impl PlatterSink for Full {
 }
 
 #[test]
-fn a_full_sink_is_an_error_with_its_place() {
+fn full_sink_is_an_error_with_its_offset() {
     let header = single_header(&tiny(), 98_304);
     let image = tiny().track_image_bytes();
     for tracks in 0..10 {

@@ -10,7 +10,7 @@ fn members(positions: &[usize]) -> Members {
 }
 
 #[test]
-fn one_read_takes_as_many_as_are_enough_those_that_were_woken_least() {
+fn read_takes_the_least_used_disks_it_needs() {
     let spun_up = [5, 1, 4, 1, 0, 9];
     let chosen = fewest_disks(&[(members(&[0, 1, 2, 3]), 2)], Members::first(6), |at| spun_up[at]);
     assert_eq!(chosen, members(&[1, 3]));
@@ -24,7 +24,7 @@ fn reads_share_disks() {
 
 /// A read with too few usable disks gets those there are; refusing it is the task of others.
 #[test]
-fn a_disk_that_may_not_be_woken_is_not() {
+fn disk_that_may_not_spin_up_is_not_chosen() {
     let reads = [(members(&[0, 1, 2]), 2), (members(&[4, 5]), 2)];
     let chosen = fewest_disks(&reads, members(&[1, 2, 3, 4]), |_| 0);
     assert_eq!(chosen, members(&[1, 2, 4]));
@@ -34,7 +34,7 @@ proptest! {
     /// Each read has enough disks of its own and no choice of disks is smaller than two thirds of
     /// this one.
     #[test]
-    fn each_read_has_enough_and_no_disk_is_left_over(
+    fn each_read_has_enough_disks_and_few_are_spun_up(
         sets in proptest::collection::vec((1u32..256, 1u32..5), 1..6),
         spun_up in proptest::collection::vec(0u64..4, 8),
     ) {

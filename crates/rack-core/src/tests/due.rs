@@ -13,7 +13,7 @@ use crate::{
 const GB: ByteCount = ByteCount::new(1_000_000_000);
 const HOUR: u64 = 3600;
 
-/// A shelf whose disks obey at once; time passes only when told to.
+/// A shelf whose disks obey at once; time passes only on request.
 struct Shelf {
     rack: Rack,
     now: Instant,
@@ -41,7 +41,7 @@ impl Shelf {
                     Command::SpinDown { place } => events.push(Event::Down { place }),
                     Command::Run { op, .. } => self.ran.push(op.get()),
                     Command::Refuse { .. } | Command::Alarm { .. } | Command::Overdrawn { .. } => {
-                        panic!("nothing is refused: {command:?}")
+                        panic!("unexpected refusal: {command:?}")
                     }
                 }
             }
@@ -74,7 +74,7 @@ impl Shelf {
 
     /// Advances the time to the deadline.
     fn wait(&mut self) -> Duration {
-        let deadline = self.rack.deadline().expect("somebody waits");
+        let deadline = self.rack.deadline().expect("an operation waits");
         let waited = deadline.since(self.now);
         self.now = deadline;
         self.step(Event::Timer);
@@ -83,7 +83,7 @@ impl Shelf {
 }
 
 #[test]
-fn what_is_due_sooner_comes_before_a_thousand_others() {
+fn earlier_deadline_overtakes_a_thousand_others() {
     let mut shelf = Shelf::new(Due::default());
     for _ in 0..900 {
         shelf.read(0, Some(12 * HOUR));
@@ -94,15 +94,15 @@ fn what_is_due_sooner_comes_before_a_thousand_others() {
         shelf.done();
     }
     let at = |op| shelf.ran.iter().position(|ran| *ran == op).expect("it ran");
-    assert_eq!(at(same), 1, "the next of its group");
-    assert!(at(other) < 20, "its group comes before it is late: {}", at(other));
-    assert!(at(other) > 5, "but not before it has to: {}", at(other));
+    assert_eq!(at(same), 1, "next in its group");
+    assert!(at(other) < 20, "its group is served before it is late: {}", at(other));
+    assert!(at(other) > 5, "but not earlier than needed: {}", at(other));
     let back = shelf.ran.last().unwrap();
-    assert!(*back < 900, "and the others go on: {back}");
+    assert!(*back < 900, "the others are served meanwhile: {back}");
 }
 
 #[test]
-fn who_is_promised_the_same_cuts_nobody_short() {
+fn equal_deadlines_do_not_interrupt_a_visit() {
     let mut shelf = Shelf::new(Due::default());
     for _ in 0..20 {
         shelf.read(0, Some(30));
@@ -115,30 +115,30 @@ fn who_is_promised_the_same_cuts_nobody_short() {
 }
 
 #[test]
-fn a_group_waits_for_more_to_come_but_not_too_long() {
+fn batching_delay_is_bounded() {
     let patience = Duration::from_secs(120);
     let mut shelf = Shelf::new(Due { patience, ..Due::default() });
     let first = shelf.read(0, None);
-    assert_eq!(shelf.ran, [0; 0], "it waits on purpose");
+    assert_eq!(shelf.ran, [0; 0], "it waits for its batch");
     let waited = shelf.wait();
     // A switch is estimated at 14 s until one was measured.
     assert_eq!(waited, Duration::from_secs(106));
     assert_eq!(shelf.ran, [first]);
     let more = shelf.read(0, None);
     shelf.done();
-    assert_eq!(shelf.ran, [first, more], "of the group that spins nobody waits");
+    assert_eq!(shelf.ran, [first, more], "the spinning group is served at once");
     shelf.done();
     let other = shelf.read(1, None);
     assert_eq!(shelf.ran.len(), 2);
     let soon = shelf.read(2, Some(60));
-    assert_eq!(shelf.ran.last(), Some(&soon), "what is due sooner does not wait");
+    assert_eq!(shelf.ran.last(), Some(&soon), "an operation due sooner does not wait");
     shelf.done();
     shelf.wait();
     assert_eq!(shelf.ran.last(), Some(&other));
 }
 
 #[test]
-fn a_group_that_is_always_wanted_does_not_stay_for_ever() {
+fn busy_group_is_left_eventually() {
     let stay = Duration::from_secs(100);
     let mut shelf = Shelf::new(Due { stay, ..Due::default() });
     shelf.read(0, None);
@@ -148,9 +148,9 @@ fn a_group_that_is_always_wanted_does_not_stay_for_ever() {
         shelf.read(0, None);
         shelf.done();
         visits += 1;
-        assert!(visits < 60, "it is left");
+        assert!(visits < 60, "the group is left");
     }
-    assert!(visits >= 49, "but not before it stayed so long: {visits}");
+    assert!(visits >= 49, "but not before its stay is over: {visits}");
 }
 
 fn waiting(id: u64, group: u32, since: u64, within: Option<u64>) -> Waiting {
@@ -173,7 +173,7 @@ proptest! {
     /// Nothing is lost, each group is served by deadline, and delayed operations become wanted
     /// within their patience.
     #[test]
-    fn nobody_is_lost_and_nobody_waits_too_long(
+    fn nothing_is_lost_and_delays_are_bounded(
         steps in prop::collection::vec(
             (0u32..5, 0u64..30, prop::option::of(0u64..4000), any::<bool>()), 1..80),
         patience in 0u64..200,
@@ -196,7 +196,7 @@ proptest! {
                 let spins = spinning.is_some_and(|visit| visit.number == number);
                 !spins && queue.head(number) == Some(of) && of.since + patience <= now
             });
-            prop_assert!(!over || front.is_some(), "somebody is wanted and nobody is served");
+            prop_assert!(!over || front.is_some(), "an operation is due but no group is served");
             if let Some(number) = front.filter(|_| pops) {
                 let of = |waiting: &Waiting| {
                     waiting.op.due.unwrap_or_else(|| waiting.since + usual)

@@ -23,7 +23,7 @@ fn solved(name: &str) -> (Shape, Assignment) {
 }
 
 #[test]
-fn pelican_has_the_groups_of_its_closed_form() {
+fn pelican_groups_match_the_closed_form() {
     let (shape, assignment) = solved("pelican");
     for place in shape.places() {
         let [x, d, z] = shape.coordinates(place) else { panic!("three axes") };
@@ -34,7 +34,7 @@ fn pelican_has_the_groups_of_its_closed_form() {
 }
 
 #[test]
-fn pelican_is_proved() {
+fn pelican_assignment_is_proved() {
     let (shape, assignment) = solved("pelican");
     let proof = check(&shape, &assignment).unwrap();
     assert_eq!((proof.places, proof.groups, proof.classes), (1152, 48, 4));
@@ -42,17 +42,19 @@ fn pelican_is_proved() {
     let pairs = (proof.colliding_pairs, proof.disjoint_pairs, proof.partial_pairs);
     assert_eq!(pairs, (264, 864, 0));
     assert_eq!((proof.states, proof.is_enumerated), (20_736, true));
-    let most: Vec<_> = proof.domains.iter().map(|of| (of.name.as_str(), of.most)).collect();
+    let most: Vec<_> =
+        proof.domains.iter().map(|domain| (domain.name.as_str(), domain.most)).collect();
     assert_eq!(most, [("power", 2), ("cooling", 1), ("vibration", 1)]);
-    assert!(proof.domains.iter().all(|of| of.most_in_group == 1));
-    let counts: Vec<_> = proof.domains.iter().map(|of| of.count).collect();
+    assert!(proof.domains.iter().all(|domain| domain.most_in_group == 1));
+    let counts: Vec<_> = proof.domains.iter().map(|domain| domain.count).collect();
     assert_eq!(counts, [72, 96, 576]);
-    let units: Vec<_> = proof.units.iter().map(|of| (of.name.as_str(), of.in_group)).collect();
+    let units: Vec<_> =
+        proof.units.iter().map(|unit| (unit.name.as_str(), unit.in_group)).collect();
     assert_eq!(units, [("tray", (1, 1)), ("chassis", (4, 4)), ("server", (24, 24))]);
 }
 
 #[test]
-fn pelicans_groups_lie_evenly() {
+fn pelican_groups_are_spread_evenly() {
     let (shape, assignment) = solved("pelican");
     for group in assignment.groups() {
         let (mut heights, mut slices) = (BTreeMap::new(), BTreeMap::new());
@@ -71,15 +73,16 @@ fn pelicans_groups_lie_evenly() {
 
 /// Trays in use over all states: from 48, each with two spinning disks, to all 72.
 #[test]
-fn pelicans_trays_are_used_as_worked_out() {
+fn pelican_tray_use_matches_the_calculation() {
     let (shape, assignment) = solved("pelican");
     let trays = &shape.units()[0];
     let mut in_use = BTreeSet::new();
     let halves = [[0, 12], [24, 36]];
     for [one, other] in halves {
         for (a, b) in (0..12).flat_map(|a| (0..12).map(move |b| (one + a, other + b))) {
-            let of = |group| assignment.places(GroupId::new(group)).iter();
-            let used: BTreeSet<u32> = of(a).chain(of(b)).map(|place| trays.of(*place)).collect();
+            let places = |group| assignment.places(GroupId::new(group)).iter();
+            let used: BTreeSet<u32> =
+                places(a).chain(places(b)).map(|place| trays.index_of(*place)).collect();
             in_use.insert(used.len());
         }
     }
@@ -88,7 +91,7 @@ fn pelicans_trays_are_used_as_worked_out() {
 }
 
 #[test]
-fn the_smaller_racks_are_proved() {
+fn smaller_presets_are_proved() {
     let (shape, assignment) = solved("laptop");
     let proof = check(&shape, &assignment).unwrap();
     assert_eq!((proof.places, proof.groups, proof.classes), (48, 6, 2));
@@ -101,7 +104,7 @@ fn the_smaller_racks_are_proved() {
 }
 
 #[test]
-fn a_shape_is_kept_as_it_was() {
+fn shape_round_trips_through_toml() {
     for name in presets::names() {
         let shape = presets::shape(name).unwrap();
         assert_eq!(Shape::parse(&shape.to_toml()).unwrap(), shape);
@@ -109,7 +112,7 @@ fn a_shape_is_kept_as_it_was() {
 }
 
 #[test]
-fn a_table_makes_the_same_groups() {
+fn assignment_round_trips_through_its_table() {
     let (shape, assignment) = solved("laptop");
     let again = Assignment::from_table(&shape, &assignment.to_table()).unwrap();
     assert_eq!(again, assignment);
@@ -117,7 +120,7 @@ fn a_table_makes_the_same_groups() {
 
 /// Exchanging two places of different groups is always detected.
 #[test]
-fn a_wrong_assignment_is_noticed() {
+fn wrong_assignment_is_detected() {
     let (shape, assignment) = solved("pelican");
     let mut noticed = 0;
     for other in [1, 12, 14, 145, 600, 1151] {
@@ -137,7 +140,7 @@ fn shelf(change: impl Fn(String) -> String) -> Result<Assignment, Error> {
 }
 
 #[test]
-fn racks_that_cannot_be_are_told_why() {
+fn impossible_racks_report_the_reason() {
     let message = |change: &dyn Fn(String) -> String| shelf(change).unwrap_err().to_string();
     assert_eq!(
         message(&|text| text.replace("capacity = 4", "capacity = 3")),
@@ -154,8 +157,8 @@ fn racks_that_cannot_be_are_told_why() {
     );
     assert_eq!(
         message(&|text| text.replace("key = [\"bay\"]", "key = [\"bey\"]")),
-        "\"bey\" of disk is no key; write the name of an axis, if need be with \"/ n\" or \"% n\", \
-         such as \"d/2\""
+        "\"bey\" of disk is not a key; write the name of an axis, if need be with \"/ n\" or \
+         \"% n\", such as \"d/2\""
     );
     assert_eq!(
         message(&|text| text.replace("spread = \"disk\"", "spread = \"drive\"")),
@@ -172,7 +175,7 @@ fn racks_that_cannot_be_are_told_why() {
 
 /// A rack without any regularity: missing places, power and air domains that cross.
 #[test]
-fn an_irregular_rack_is_searched_for() {
+fn irregular_rack_is_solved_by_search() {
     let text = presets::text("shelf").unwrap();
     let places =
         (0..30).filter(|at| ![3, 11].contains(at)).map(|at| format!("[{}, {}]", at / 6, at % 6));
@@ -192,7 +195,7 @@ fn an_irregular_rack_is_searched_for() {
 }
 
 #[test]
-fn soft_domains_give_way_when_they_must() {
+fn soft_domains_are_exceeded_when_necessary() {
     let text = presets::text("shelf").unwrap();
     let pairs =
         "\n[[domain]]\nname = \"pair\"\nkey = [\"bay/12\"]\ncapacity = 1\nkind = \"soft\"\n";
@@ -227,7 +230,7 @@ proptest! {
 
     /// A solution holds in any legal state, checked by a count of its own here.
     #[test]
-    fn any_rack_that_is_solved_is_safe(
+    fn every_solution_is_safe(
         (shape, size) in any_grid(),
         picks in prop::collection::vec(0usize..64, 64),
     ) {
@@ -242,7 +245,7 @@ proptest! {
         for domain in shape.domains() {
             let mut used = BTreeMap::new();
             for place in &spinning {
-                let used = used.entry(domain.shared.of(*place)).or_insert(0);
+                let used = used.entry(domain.shared.index_of(*place)).or_insert(0);
                 *used += 1;
                 prop_assert!(*used <= domain.capacity, "{} of {}", used, domain.shared.name);
             }

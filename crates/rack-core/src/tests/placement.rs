@@ -23,7 +23,7 @@ fn placed(spare: impl Fn(u32) -> Option<u64>) -> Option<(Vec<u32>, bool)> {
 }
 
 #[test]
-fn three_of_each_set_with_the_most_room() {
+fn each_set_gets_three_stacks_on_its_emptiest_disks() {
     // In each set, disk 4 * set + set % 4 has the least space.
     let spare = |place| Some(if place % 4 == place / 4 % 4 { 50 } else { 100 });
     let (places, is_tolerant) = placed(spare).unwrap();
@@ -32,14 +32,14 @@ fn three_of_each_set_with_the_most_room() {
 }
 
 #[test]
-fn one_dead_disk_of_a_set_costs_nothing() {
+fn one_dead_disk_of_a_set_is_tolerated() {
     let (places, is_tolerant) = placed(|place| (place != 5).then_some(100)).unwrap();
     assert!(is_tolerant && !places.contains(&5));
     assert_eq!(places.iter().filter(|place| **place / 4 == 1).count(), 3);
 }
 
 #[test]
-fn two_dead_disks_of_a_set_are_marked() {
+fn two_dead_disks_of_a_set_are_not_tolerated() {
     let dead = |place: u32| place == 4 || place == 5;
     let spare = |place: u32| (!dead(place)).then_some(if place == 23 { 20 } else { 10 });
     let (places, is_tolerant) = placed(spare).unwrap();
@@ -49,13 +49,13 @@ fn two_dead_disks_of_a_set_are_marked() {
 }
 
 #[test]
-fn too_few_disks_with_room_are_none() {
+fn too_few_disks_with_space_give_no_placement() {
     assert_eq!(placed(|place| Some(if place < 17 { 10 } else { 9 })), None);
     assert!(placed(|place| Some(if place < 18 { 10 } else { 9 })).is_some());
 }
 
 #[test]
-fn stacks_are_whole_stripes() {
+fn stack_sizes_are_whole_stripes() {
     let fragment = ByteCount::kib(128);
     let stack = |blob| PELICAN.stack_bytes(ByteCount::new(blob), fragment).get();
     assert_eq!(stack(0), 0);

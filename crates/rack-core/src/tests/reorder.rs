@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn batches_are_the_papers_rule(steps in steps(), u in reach()) {
+    fn batches_match_the_paper(steps in steps(), u in reach()) {
         let mut queue = Queue::new(5, u.map(ByteCount::new), None);
         let mut model = Model::default();
         for (id, step) in (0..).zip(steps) {
@@ -106,13 +106,13 @@ proptest! {
             prop_assert_eq!(queue.len(), model.queue.len());
             prop_assert!(queue.iter().all(|(_, _, is_in_reach)| is_in_reach));
             // The model itself must stay within the bound, or the comparison would be meaningless.
-            let is_kept = |of: &Entry| u.is_none_or(|u| of.o - of.t <= i128::from(u));
+            let is_kept = |entry: &Entry| u.is_none_or(|u| entry.o - entry.t <= i128::from(u));
             prop_assert!(model.queue.iter().all(is_kept));
         }
     }
 
     #[test]
-    fn no_reach_is_first_come_first_served(groups in prop::collection::vec(0usize..5, 1..60)) {
+    fn zero_reach_is_first_come_first_served(groups in prop::collection::vec(0usize..5, 1..60)) {
         let mut queue = Queue::new(5, Some(ByteCount::ZERO), None);
         for (id, group) in (0..).zip(&groups) {
             // Even an operation of no bytes must not overtake.
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn without_bound_each_group_comes_once(groups in prop::collection::vec(0usize..5, 1..60)) {
+    fn unbounded_reach_serves_each_group_once(groups in prop::collection::vec(0usize..5, 1..60)) {
         let mut queue = Queue::new(5, None, None);
         for (id, group) in (0..).zip(&groups) {
             queue.insert(waiting(id, *group, GB), *group, cost(GB), false);
@@ -140,7 +140,7 @@ proptest! {
     /// Rides, joins and removals in any order: nothing is lost, each group keeps its order, and
     /// nothing is pushed back too far.
     #[test]
-    fn whatever_is_done_the_promises_hold(
+    fn guarantees_hold_for_any_operations(
         steps in prop::collection::vec((0u8..6, 0usize..5, 1u64..4), 1..80),
         u in reach(),
         time in prop_oneof![Just(None), (0u64..12).prop_map(Some)],
@@ -175,7 +175,7 @@ proptest! {
 }
 
 #[test]
-fn an_operation_joins_its_group() {
+fn operation_joins_its_group() {
     let mut queue = Queue::new(3, Some(ByteCount::new(2 * GB)), None);
     for (id, group) in [(0, 0), (1, 1), (2, 0), (3, 2), (4, 0), (5, 0)] {
         queue.insert(waiting(id, group, GB), group, cost(GB), false);
@@ -185,7 +185,7 @@ fn an_operation_joins_its_group() {
 }
 
 #[test]
-fn only_what_is_over_is_removed() {
+fn only_matching_operations_are_removed() {
     let mut queue = Queue::new(2, None, None);
     for (id, group) in [(0, 0), (1, 1), (2, 0), (3, 0)] {
         queue.insert(waiting(id, group, GB), group, cost(GB), false);

@@ -19,10 +19,10 @@ pub(super) struct Harness {
 
 impl Harness {
     pub(super) fn new(policy: Policy) -> Self {
-        Self::of("shelf", policy)
+        Self::with_shape("shelf", policy)
     }
 
-    fn of(name: &str, policy: Policy) -> Self {
+    fn with_shape(name: &str, policy: Policy) -> Self {
         let shape = presets::shape(name).unwrap();
         let rack = Rack::new(&shape, solve(&shape).unwrap(), policy);
         Self { rack, now: Instant::ZERO, next: 0 }
@@ -83,7 +83,7 @@ impl Harness {
         let (mut order, mut runs) = (vec![first], vec![first]);
         while let Some(op) = runs.pop() {
             let more = self.done(op);
-            assert!(more.len() < 2, "one at a time");
+            assert!(more.len() < 2, "operations run one at a time");
             order.extend(&more);
             runs.extend(more);
         }
@@ -116,7 +116,7 @@ pub(super) fn refusals(commands: &[Command]) -> Vec<Refusal> {
 }
 
 #[test]
-fn a_read_brings_its_group_up_and_runs() {
+fn read_spins_up_its_group_and_runs() {
     let mut harness = Harness::new(Policy::pelican());
     let (read, begun) = harness.submit(1, OpKind::Read);
     let group = harness.rack.assignment().places(GroupId::new(1)).to_vec();
@@ -126,11 +126,11 @@ fn a_read_brings_its_group_up_and_runs() {
     assert_eq!(harness.rack.group_state(GroupId::new(1)), GroupState::Spinning);
     assert_eq!(harness.done(read), [0; 0]);
     let spinning = harness.rack.group_state(GroupId::new(1));
-    assert_eq!(spinning, GroupState::Spinning, "an idle group spins on");
+    assert_eq!(spinning, GroupState::Spinning, "an idle group keeps spinning");
 }
 
 #[test]
-fn a_group_goes_down_before_another_comes_up() {
+fn group_spins_down_before_another_spins_up() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Read);
     assert_eq!(harness.obey(begun), [first]);
@@ -148,7 +148,7 @@ fn a_group_goes_down_before_another_comes_up() {
 }
 
 #[test]
-fn reads_of_a_group_come_together() {
+fn reads_of_a_group_are_batched() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Read);
     harness.obey(begun);
@@ -159,7 +159,7 @@ fn reads_of_a_group_come_together() {
 }
 
 #[test]
-fn a_read_of_the_spinning_group_joins_it_if_it_may() {
+fn read_joins_the_spinning_group_if_allowed() {
     for (joins_running, expected) in [(true, [0, 2, 1]), (false, [0, 1, 2])] {
         let mut harness = Harness::new(Policy { joins_running, ..Policy::pelican() });
         let (first, begun) = harness.submit(0, OpKind::Read);
@@ -171,7 +171,7 @@ fn a_read_of_the_spinning_group_joins_it_if_it_may() {
 }
 
 #[test]
-fn the_first_look_comes_first_and_on_demand() {
+fn initialization_runs_first_and_on_demand() {
     let mut harness = Harness::new(Policy::pelican());
     let (init, begun) = harness.submit(0, OpKind::Init);
     harness.obey(begun);
@@ -182,7 +182,7 @@ fn the_first_look_comes_first_and_on_demand() {
 }
 
 #[test]
-fn a_look_waits_for_a_disk_that_was_just_put_in() {
+fn initialization_waits_for_an_inserted_disk() {
     for policy in
         [Policy::pelican(), Policy { wakes: SpinUps::Needed { spare: 0 }, ..Policy::default() }]
     {
@@ -222,7 +222,7 @@ fn a_look_waits_for_a_disk_that_was_just_put_in() {
 }
 
 #[test]
-fn a_look_is_not_put_off_for_ever() {
+fn initialization_is_not_delayed_forever() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Read);
     harness.obey(begun);
@@ -233,7 +233,7 @@ fn a_look_is_not_put_off_for_ever() {
 }
 
 #[test]
-fn a_full_queue_says_when_to_come_again() {
+fn full_queue_reports_when_to_retry() {
     let mut harness = Harness::new(Policy { client_queue: 2, ..Policy::pelican() });
     let (_, begun) = harness.submit(0, OpKind::Read);
     harness.obey(begun);
@@ -245,11 +245,14 @@ fn a_full_queue_says_when_to_come_again() {
     // at 450 MiB/s.
     let seconds = retry_after.as_secs_f64();
     assert!((12.6..12.7).contains(&seconds), "{seconds}");
-    assert!(refusals(&harness.submit(1, OpKind::Rebuild).1).is_empty(), "each side has its own");
+    assert!(
+        refusals(&harness.submit(1, OpKind::Rebuild).1).is_empty(),
+        "each side has its own limit"
+    );
 }
 
 #[test]
-fn one_lost_disk_is_an_alarm_and_two_are_refusals() {
+fn one_lost_disk_raises_an_alarm_and_two_refuse_reads() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Read);
     harness.obey(begun);
@@ -261,7 +264,7 @@ fn one_lost_disk_is_an_alarm_and_two_are_refusals() {
     let second = harness.step(lose(places[0]));
     assert_eq!(second[0], alarm(2));
     let too_few = Refusal::TooFew { usable: 2, retry_after: None };
-    assert_eq!(refusals(&second), [too_few], "what waited is told at once");
+    assert_eq!(refusals(&second), [too_few], "waiting operations are refused at once");
     assert_eq!(refusals(&harness.submit(1, OpKind::Read).1), [too_few]);
     let away: Vec<PlaceId> = harness.rack.away(GroupId::new(1)).collect();
     assert_eq!(away, [places[0], places[2]]);
@@ -271,7 +274,7 @@ fn one_lost_disk_is_an_alarm_and_two_are_refusals() {
 }
 
 #[test]
-fn a_disk_that_fails_is_tried_again_and_rests() {
+fn failed_disk_is_retried_and_backs_off() {
     let mut harness = Harness::new(Policy::pelican());
     let (read, begun) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&begun);
@@ -280,7 +283,7 @@ fn a_disk_that_fails_is_tried_again_and_rests() {
     for place in &places[1..] {
         ran.extend(harness.step(Event::Up { place: *place }));
     }
-    assert_eq!(ran, [], "the group waits for each first attempt");
+    assert_eq!(ran, [], "the group waits for the first attempt of each disk");
     let again = harness.step(failing);
     assert_eq!(spin_ups(&again), [places[0]]);
     let up: Members = [1, 2, 3].into_iter().collect();
@@ -299,11 +302,11 @@ fn a_disk_that_fails_is_tried_again_and_rests() {
         harness.step(failing);
     }
     let doubled = SPIN_UP_BACKOFF + SPIN_UP_BACKOFF;
-    assert_eq!(harness.rack.deadline(), Some(harness.now + doubled), "the rest is longer");
+    assert_eq!(harness.rack.deadline(), Some(harness.now + doubled), "the backoff doubles");
 }
 
 #[test]
-fn a_late_disk_is_not_waited_for() {
+fn late_disk_is_not_waited_for() {
     let mut harness = Harness::new(Policy::pelican());
     let (read, begun) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&begun);
@@ -317,11 +320,11 @@ fn a_late_disk_is_not_waited_for() {
     let second = harness.read(0);
     let all = Members::first(4);
     let ran = harness.step(Event::Done { op: OpId::new(read) });
-    assert_eq!(ran, [Command::Run { op: OpId::new(second), up: all }], "it takes part later");
+    assert_eq!(ran, [Command::Run { op: OpId::new(second), up: all }], "it joins later");
 }
 
 #[test]
-fn a_disk_that_does_not_stop_costs_its_neighbor_a_turn() {
+fn disk_that_does_not_stop_blocks_its_neighbor() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Read);
     harness.obey(begun);
@@ -343,7 +346,7 @@ fn a_disk_that_does_not_stop_costs_its_neighbor_a_turn() {
 }
 
 #[test]
-fn who_wakes_a_disk_has_it_put_down() {
+fn external_spin_up_is_spun_down() {
     let mut harness = Harness::new(Policy::pelican());
     let place = harness.rack.assignment().places(GroupId::new(2))[0];
     assert_eq!(harness.step(Event::Woken { place }), [Command::SpinDown { place }]);
@@ -352,7 +355,7 @@ fn who_wakes_a_disk_has_it_put_down() {
 }
 
 #[test]
-fn a_rebuild_lets_clients_of_its_group_ride() {
+fn rebuild_serves_clients_of_its_group() {
     let mut harness = Harness::new(Policy::pelican());
     let (first, begun) = harness.submit(0, OpKind::Rebuild);
     harness.obey(begun);
@@ -364,7 +367,7 @@ fn a_rebuild_lets_clients_of_its_group_ride() {
 
 /// Two sides that never run dry each get their share, in turns that are worth their switch.
 #[test]
-fn turns_go_by_weight() {
+fn turns_follow_the_weights() {
     const SECONDS: u32 = 4000;
     for share in [0.25, 0.5, 0.75] {
         let mut harness = Harness::new(Policy {
@@ -395,7 +398,7 @@ fn turns_go_by_weight() {
 }
 
 #[test]
-fn a_client_that_comes_alone_is_served_next() {
+fn client_of_an_idle_rack_is_served_next() {
     let mut harness = Harness::new(Policy::pelican());
     let (mut runs, begun) = harness.submit(0, OpKind::Rebuild);
     harness.obey(begun);
@@ -408,7 +411,7 @@ fn a_client_that_comes_alone_is_served_next() {
 }
 
 #[test]
-fn an_idle_group_is_put_down_if_it_shall() {
+fn idle_group_is_spun_down_if_configured() {
     let idle = Some(Duration::from_secs(120));
     let mut harness = Harness::new(Policy { idle, ..Policy::pelican() });
     let (read, begun) = harness.submit(0, OpKind::Read);
@@ -425,25 +428,26 @@ fn an_idle_group_is_put_down_if_it_shall() {
 
 /// The prototype's trays can supply only one disk that spins up: classes of a half take turns.
 #[test]
-fn classes_spin_up_one_after_the_other_if_they_must() {
-    let mut harness = Harness::of("laptop", Policy { spins_up_in_turn: true, ..Policy::pelican() });
+fn classes_spin_up_in_turn_if_configured() {
+    let mut harness =
+        Harness::with_shape("laptop", Policy { spins_up_in_turn: true, ..Policy::pelican() });
     let (_, first) = harness.submit(0, OpKind::Read);
     assert_eq!(spin_ups(&first).len(), 8);
     let (second, begun) = harness.submit(3, OpKind::Read);
     assert_eq!(begun, [], "the other class waits");
     let ran = harness.obey(first);
     assert_eq!(ran, [0, second]);
-    let mut free = Harness::of("laptop", Policy::pelican());
+    let mut free = Harness::with_shape("laptop", Policy::pelican());
     free.submit(0, OpKind::Read);
     assert_eq!(spin_ups(&free.submit(3, OpKind::Read).1).len(), 8);
 }
 
 #[test]
-fn a_tray_is_lost_and_comes_back() {
-    let mut harness = Harness::of("pelican", Policy::pelican());
+fn tray_is_lost_and_comes_back() {
+    let mut harness = Harness::with_shape("pelican", Policy::pelican());
     let tray = Part::Unit { kind: 0, index: 7 };
     let lost = harness.step(Event::Lost { part: tray, loss: Loss::Gone });
-    assert_eq!(lost.len(), 16, "sixteen groups have one disk in it each");
+    assert_eq!(lost.len(), 16, "sixteen groups have one disk each in the tray");
     let chassis = Part::Unit { kind: 1, index: 3 };
     // Tray 7 is at x = 0, z = 7, in the same chassis.
     let lost = harness.step(Event::Lost { part: chassis, loss: Loss::Gone });
@@ -460,14 +464,14 @@ fn a_tray_is_lost_and_comes_back() {
 
 /// A stopped fan costs a column of twelve disks, one in each group of its class.
 #[test]
-fn a_column_without_air_costs_each_group_of_a_class_a_disk() {
-    let mut harness = Harness::of("pelican", Policy::pelican());
+fn stopped_fan_costs_each_group_of_a_class_one_disk() {
+    let mut harness = Harness::with_shape("pelican", Policy::pelican());
     let (read, begun) = harness.submit(0, OpKind::Read);
     assert_eq!(harness.obey(begun), [read]);
     let place = harness.rack.assignment().places(GroupId::new(0))[0];
     let column = Part::Domain { kind: 1, index: 0 };
     let commands = harness.step(Event::Lost { part: column, loss: Loss::Barred });
-    assert!(commands.contains(&Command::SpinDown { place }), "what spins has to stop");
+    assert!(commands.contains(&Command::SpinDown { place }), "the spinning disk is spun down");
     let alarms = commands.iter().filter(|of| matches!(of, Command::Alarm { away: 1, .. })).count();
     assert_eq!(alarms, 12);
     assert_eq!(harness.obey(commands), [0; 0]);
@@ -475,7 +479,7 @@ fn a_column_without_air_costs_each_group_of_a_class_a_disk() {
 }
 
 #[test]
-fn a_second_first_look_is_refused() {
+fn second_initialization_is_refused() {
     let mut harness = Harness::new(Policy::pelican());
     harness.submit(0, OpKind::Init);
     let again = refusals(&harness.submit(0, OpKind::Init).1);
@@ -483,7 +487,7 @@ fn a_second_first_look_is_refused() {
 }
 
 #[test]
-fn a_policy_is_kept_as_it_was() {
+fn policy_round_trips() {
     let any = Policy { reach_bytes: None, ..Policy::default() };
     let timed = Policy { reach_time: Some(Duration::from_secs(9)), ..Policy::pelican() };
     for policy in [any, timed, Policy::pelican(), Policy::default()] {

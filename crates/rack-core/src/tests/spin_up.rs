@@ -27,7 +27,7 @@ fn runs(commands: &[Command]) -> Vec<(OpId, u32)> {
 }
 
 #[test]
-fn a_read_wakes_as_many_as_it_needs_and_the_next_time_others() {
+fn read_spins_up_only_needed_disks_in_rotation() {
     let mut harness = needed();
     let (first, spun_up) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&spun_up);
@@ -47,13 +47,13 @@ fn a_read_wakes_as_many_as_it_needs_and_the_next_time_others() {
     }
     let others = spin_ups(&again);
     assert_eq!(others.len(), 3);
-    assert_ne!(others, places, "the one that slept on is among them");
+    assert_ne!(others, places, "they include the disk that stayed down");
     ran.extend(harness.obey(again));
     assert_eq!(ran, [third]);
 }
 
 #[test]
-fn what_is_no_read_takes_all_and_a_group_that_is_up_gets_the_rest() {
+fn write_spins_up_all_disks_of_a_group() {
     let mut harness = needed();
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     harness.obey(spun_up);
@@ -67,7 +67,7 @@ fn what_is_no_read_takes_all_and_a_group_that_is_up_gets_the_rest() {
 }
 
 #[test]
-fn a_group_is_not_left_while_disks_come_up_that_somebody_lacked() {
+fn group_stays_up_for_requested_disks() {
     let mut harness = needed();
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     harness.obey(spun_up);
@@ -80,7 +80,7 @@ fn a_group_is_not_left_while_disks_come_up_that_somebody_lacked() {
 }
 
 #[test]
-fn another_disk_stands_in_for_one_that_does_not_come_up() {
+fn disk_that_fails_to_spin_up_is_substituted() {
     let mut harness = needed();
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&spun_up);
@@ -99,7 +99,7 @@ fn another_disk_stands_in_for_one_that_does_not_come_up() {
 }
 
 #[test]
-fn a_disk_that_is_lost_while_it_comes_up_is_stood_in_for() {
+fn disk_lost_while_spinning_up_is_substituted() {
     let mut harness = needed();
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&spun_up);
@@ -117,7 +117,7 @@ fn a_disk_that_is_lost_while_it_comes_up_is_stood_in_for() {
 /// A straggler that an operation lacks is waited for as long as the group is patient, and no
 /// longer.
 #[test]
-fn what_never_comes_up_is_not_waited_for_for_ever() {
+fn wait_for_a_straggler_is_bounded() {
     let mut harness = needed();
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     harness.obey(spun_up);
@@ -126,7 +126,7 @@ fn what_never_comes_up_is_not_waited_for_for_ever() {
     assert_eq!(missing.len(), 1);
     let limit = Policy::default().rise_limit;
     let deadline = fulgurite_units::Controller::deadline(&harness.rack);
-    assert_eq!(deadline, Some(harness.now + limit), "somebody wakes it");
+    assert_eq!(deadline, Some(harness.now + limit), "a timer is set");
     harness.wait(limit.as_nanos() / Duration::from_secs(1).as_nanos());
     let commands = harness.step(Event::Timer);
     assert_eq!(runs(&commands), [(OpId::new(write), 3)], "with the three that are up");
@@ -134,7 +134,7 @@ fn what_never_comes_up_is_not_waited_for_for_ever() {
 
 /// Reads a blob whose stacks are on other disks than those that are up.
 #[test]
-fn a_read_that_comes_later_has_its_own_disks_woken() {
+fn later_read_spins_up_its_own_disks() {
     let mut harness = needed();
     let (first, spun_up) = harness.submit(0, OpKind::Read);
     let up = spin_ups(&spun_up);
@@ -147,7 +147,7 @@ fn a_read_that_comes_later_has_its_own_disks_woken() {
     let kind = OpKind::Read;
     let op = Op { id, group, kind, bytes, members, enough: 2, due: None };
     let commands = harness.step(Event::Submit { op });
-    assert_eq!(spin_ups(&commands), [places[asleep]], "while the first is read");
+    assert_eq!(spin_ups(&commands), [places[asleep]], "it spins up while the first is read");
     assert_eq!(harness.step(Event::Done { op: OpId::new(first) }), []);
     let commands = harness.step(Event::Up { place: places[asleep] });
     assert_eq!(runs(&commands), [(id, 4)]);
@@ -157,7 +157,7 @@ fn a_read_that_comes_later_has_its_own_disks_woken() {
 /// A spare disk is spun up with the others. The slowest of them is not waited for, and does not
 /// keep the group up.
 #[test]
-fn a_read_with_a_disk_to_spare_does_not_wait_for_the_slowest() {
+fn read_with_a_spare_disk_skips_the_slowest() {
     let wakes = SpinUps::Needed { spare: 1 };
     let mut harness = Harness::new(Policy { order: Order::Batches, wakes, ..Policy::default() });
     let (read, spun_up) = harness.submit(0, OpKind::Read);

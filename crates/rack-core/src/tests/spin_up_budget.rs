@@ -40,7 +40,7 @@ fn submit(
 }
 
 fn run(rack: &mut Rack, now: Instant, event: Event) -> (Vec<u64>, bool) {
-    let (mut ran, mut is_over, mut events) = (Vec::new(), false, vec![event]);
+    let (mut ran, mut is_overdrawn, mut events) = (Vec::new(), false, vec![event]);
     while let Some(event) = events.pop() {
         let mut out = Outbox::new();
         rack.step(now, event, &mut out);
@@ -53,18 +53,18 @@ fn run(rack: &mut Rack, now: Instant, event: Event) -> (Vec<u64>, bool) {
                     ran.push(op.get());
                     events.insert(0, Event::Done { op });
                 }
-                Command::Overdrawn { .. } => is_over = true,
+                Command::Overdrawn { .. } => is_overdrawn = true,
                 Command::Refuse { .. } | Command::Alarm { .. } => {}
             }
         }
     }
-    (ran, is_over)
+    (ran, is_overdrawn)
 }
 
 /// With 32 a day, four may come at once, one of them only for what is due soon; then one every 51
 /// minutes.
 #[test]
-fn a_group_that_was_woken_too_often_waits() {
+fn group_over_its_spin_up_budget_waits() {
     for order in [Order::Batches, Order::Due(crate::Due::default())] {
         let mut rack = rack(order, 32);
         let mut now = Instant::ZERO;
@@ -74,7 +74,7 @@ fn a_group_that_was_woken_too_often_waits() {
         }
         let (ran, _) = submit(&mut rack, now, (6, 0), OpKind::Read, None);
         assert_eq!(ran, [0; 0], "the fourth has to wait");
-        let until = rack.rests_until(GroupId::new(0)).unwrap();
+        let until = rack.over_budget_until(GroupId::new(0)).unwrap();
         assert_eq!(rack.deadline(), Some(until));
         assert_eq!(until.since(now).as_nanos(), DAY.as_nanos().div_ceil(28));
         now = until;
@@ -83,7 +83,7 @@ fn a_group_that_was_woken_too_often_waits() {
 }
 
 #[test]
-fn what_is_due_soon_may_have_the_reserve_and_danger_everything() {
+fn urgent_reads_use_the_reserve_and_rebuilds_exceed_it() {
     let mut rack = rack(Order::Due(crate::Due::default()), 32);
     let now = Instant::ZERO;
     for (id, group) in (0..6).zip([0, 1].into_iter().cycle()) {
@@ -91,33 +91,41 @@ fn what_is_due_soon_may_have_the_reserve_and_danger_everything() {
     }
     assert_eq!(submit(&mut rack, now, (6, 0), OpKind::Read, Some(60)), (vec![6], false));
     assert_eq!(submit(&mut rack, now, (7, 1), OpKind::Read, Some(60)), (vec![7], false));
-    assert_eq!(submit(&mut rack, now, (8, 0), OpKind::Read, Some(60)).0, [0; 0], "it is used up");
+    assert_eq!(
+        submit(&mut rack, now, (8, 0), OpKind::Read, Some(60)).0,
+        [0; 0],
+        "the budget is used up"
+    );
     assert_eq!(submit(&mut rack, now, (9, 0), OpKind::Scrub, None).0, [0; 0]);
-    assert_eq!(submit(&mut rack, now, (10, 0), OpKind::Rebuild, None).0, [0; 0], "no danger");
+    assert_eq!(
+        submit(&mut rack, now, (10, 0), OpKind::Rebuild, None).0,
+        [0; 0],
+        "the data is not endangered"
+    );
     let place = rack.assignment().places(GroupId::new(0))[2];
     // A blob on the shelf can lose only one of four disks.
-    let (ran, is_over) =
+    let (ran, is_overdrawn) =
         run(&mut rack, now, Event::Lost { part: Part::Place(place), loss: Loss::Gone });
-    assert!(ran.contains(&10) && is_over, "a rebuild of what is in danger goes on: {ran:?}");
+    assert!(ran.contains(&10) && is_overdrawn, "a rebuild of endangered data runs: {ran:?}");
     assert_eq!(rack.counters().overdrawn, 1);
 }
 
 #[test]
-fn a_restart_gives_nobody_a_new_day() {
+fn restart_does_not_reset_the_budget() {
     let mut rack = rack(Order::Due(crate::Due::default()), 32);
     let place = rack.assignment().places(GroupId::new(0))[0];
-    let minutes = |of: u64| Duration::from_secs(60 * of);
+    let minutes = |count: u64| Duration::from_secs(60 * count);
     rack.record_past_spin_ups(Instant::ZERO, place, [(minutes(600), 2), (minutes(10), 4)]);
     let (ran, _) = submit(&mut rack, Instant::ZERO, (0, 0), OpKind::Read, None);
     assert_eq!(ran, [0; 0], "its group waits for the one disk");
-    assert!(rack.rests_until(GroupId::new(0)).is_some());
+    assert!(rack.over_budget_until(GroupId::new(0)).is_some());
     assert_eq!(submit(&mut rack, Instant::ZERO, (1, 1), OpKind::Read, None).0, [1]);
 }
 
 proptest! {
     /// Whatever the request times, no day exceeds the budget, and every wait ends.
     #[test]
-    fn no_day_has_more_than_the_budget(
+    fn no_day_exceeds_the_budget(
         per_day in 1u32..300,
         gaps in prop::collection::vec(0u64..4000, 1..400),
     ) {
@@ -127,7 +135,7 @@ proptest! {
             now = now + Duration::from_secs(gap);
             let allowance = token_bucket.allowance(full_at, false);
             prop_assert!(allowance.soon <= allowance.plain);
-            prop_assert!(allowance.plain.since(now) <= DAY + DAY, "nobody waits for ever");
+            prop_assert!(allowance.plain.since(now) <= DAY + DAY, "every wait ends");
             if allowance.soon <= now {
                 token_bucket.charge(&mut full_at, now);
                 spun_up.push(now);

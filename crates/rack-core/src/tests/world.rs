@@ -120,7 +120,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         self
     }
 
-    fn usual_of(&self, side: Side) -> Option<Duration> {
+    fn default_deadline(&self, side: Side) -> Option<Duration> {
         self.usual[usize::from(side == Side::Background)]
     }
 
@@ -135,7 +135,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let is_over = spin_ups.len() >= per_day as usize;
         spin_ups.push(now);
         if is_over && !matches!(kind, OpKind::Init | OpKind::Rebuild) {
-            self.report_violation(format!("disk {place} is woken too often, for operation {op}"));
+            self.report_violation(format!("disk {place} is spun up too often, for operation {op}"));
         }
     }
 
@@ -186,8 +186,9 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             Command::Run { op, up } => self.run(op, up),
             Command::Refuse { op, refusal } => {
                 let Some(known) = self.ops.remove(&op) else {
-                    return self
-                        .report_violation(format!("operation {op} is refused, but nobody asked"));
+                    return self.report_violation(format!(
+                        "operation {op} is refused but was never submitted"
+                    ));
                 };
                 let order = self.order.entry((known.group, known.kind.side())).or_default();
                 order.retain(|of| *of != op);
@@ -199,7 +200,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             }
             Command::Overdrawn { group, kind } => {
                 if !matches!(kind, OpKind::Init | OpKind::Rebuild) {
-                    self.report_violation(format!("group {group} is woken beyond its budget"));
+                    self.report_violation(format!("group {group} is spun up beyond its budget"));
                 }
             }
             Command::Alarm { group, away } => {
@@ -212,7 +213,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
 
     fn spin_up(&mut self, place: PlaceId) {
         if self.is_lost(place) {
-            return self.report_violation(format!("disk {place} is lost and is to spin up"));
+            return self.report_violation(format!("disk {place} is lost but commanded to spin up"));
         }
         let disk = &mut self.disks[place.as_usize()];
         disk.spins = true;
@@ -230,13 +231,15 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
 
     fn run(&mut self, id: OpId, up: Members) {
         let Some(op) = self.ops.remove(&id) else {
-            return self.report_violation(format!("operation {id} runs, but nobody asked"));
+            return self.report_violation(format!("operation {id} runs but was never submitted"));
         };
         let places = self.assignment.places(op.group);
         let unmounted = up.positions().find(|at| !self.disks[places[*at].as_usize()].is_mounted);
         if let Some(at) = unmounted {
             let place = places[at];
-            self.report_violation(format!("operation {id} runs on disk {place}, which sleeps"));
+            self.report_violation(format!(
+                "operation {id} runs on disk {place}, which is spun down"
+            ));
         }
         if up.intersection(op.members).count() < op.enough {
             self.report_violation(format!("operation {id} runs with too few disks"));
@@ -244,7 +247,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let order = self.order.entry((op.group, op.kind.side())).or_default();
         // Operations that came before it, in the order in which they are due.
         let before: Vec<OpId> = order.iter().copied().take_while(|of| *of != id).collect();
-        let is_overtaken = |of: &OpId| match self.usual_of(op.kind.side()) {
+        let is_overtaken = |of: &OpId| match self.default_deadline(op.kind.side()) {
             None => true,
             Some(_) => self.due.get(of) <= self.due.get(&id),
         };
@@ -263,11 +266,11 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         for domain in self.shape.domains().iter().filter(|domain| domain.kind == Kind::Hard) {
             let mut used = vec![0; domain.shared.count()];
             for (place, disk) in self.shape.places().zip(&self.disks) {
-                used[domain.shared.of(place) as usize] +=
+                used[domain.shared.index_of(place) as usize] +=
                     u32::from(disk.spins && !disk.is_external);
             }
             if used.iter().any(|used| *used > domain.capacity) {
-                violations.push(format!("{} supplies too many", domain.shared.name));
+                violations.push(format!("{} exceeds its capacity", domain.shared.name));
             }
         }
         violations.into_iter().for_each(|violation| self.report_violation(violation));
@@ -379,7 +382,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let within = Duration::from_secs(1 << self.random.below(16));
         let due = has_deadline.then(|| self.now + within);
         let op = Op { id, group, kind, bytes, members, enough, due };
-        let usual = self.usual_of(kind.side()).unwrap_or_default();
+        let usual = self.default_deadline(kind.side()).unwrap_or_default();
         self.due.insert(id, due.unwrap_or_else(|| self.now + usual));
         self.ops.insert(id, op);
         if kind != OpKind::Init {
@@ -444,7 +447,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         }
         if !self.is_quiet() {
             let waiting = self.ops.len();
-            self.report_violation(format!("{waiting} operations wait for ever"));
+            self.report_violation(format!("{waiting} operations wait forever"));
         }
         self.violation.clone().map_or(Ok(self.runs), Err)
     }
@@ -496,7 +499,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
-    fn every_promise_is_kept(
+    fn every_guarantee_holds(
         seed: u64, policy in policies(), failure_rate in 0u64..40, laptop: bool,
     ) {
         let (shape, assignment) = rack(if laptop { "laptop" } else { "shelf" });
@@ -505,13 +508,13 @@ proptest! {
             World::new(shape, assignment, rack, seed, failure_rate).with_policy(&policy);
         let runs = world.live(150);
         prop_assert!(runs.is_ok(), "{:?}", runs);
-        prop_assert!(runs.unwrap() > 0, "something was done");
+        prop_assert!(runs.unwrap() > 0, "no operation ran");
     }
 }
 
 /// The same seed gives the same commands.
 #[test]
-fn a_world_repeats_itself() {
+fn same_seed_gives_the_same_commands() {
     let run = || {
         let (shape, assignment) = rack("laptop");
         let rack = Rack::new(&shape, assignment.clone(), Policy::default());
@@ -524,12 +527,12 @@ fn a_world_repeats_itself() {
 /// A controller broken on purpose: its events or commands are altered on the way.
 struct Broken {
     rack: Rack,
-    how: How,
-    held: Option<Command>,
+    sabotage: Sabotage,
+    pending: Option<Command>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum Sabotage {
     /// Treats disks as spun down as soon as they are commanded to.
     DoesNotWait,
     /// Drops spin-down commands.
@@ -553,32 +556,32 @@ impl Broken {
             | Command::Alarm { .. }
             | Command::Overdrawn { .. } => (None, None),
         };
-        match self.how {
-            How::DoesNotWait => {
+        match self.sabotage {
+            Sabotage::DoesNotWait => {
                 out.push(command);
                 down.map(|place| Event::Down { place })
             }
-            How::Sleeps if down.is_some() => None,
-            How::Forgets => {
+            Sabotage::Sleeps if down.is_some() => None,
+            Sabotage::Forgets => {
                 let forgotten = run.filter(|op| op.get() % 10 == 9);
                 if forgotten.is_none() {
                     out.push(command);
                 }
                 forgotten.map(|op| Event::Done { op })
             }
-            How::RunsBlindly => {
+            Sabotage::RunsBlindly => {
                 let all = |op| Command::Run { op, up: Members::first(4) };
                 out.push(run.map_or(command, all));
                 None
             }
-            How::Exchanges if run.is_some() && self.held.is_none() => {
-                self.held = Some(command);
+            Sabotage::Exchanges if run.is_some() && self.pending.is_none() => {
+                self.pending = Some(command);
                 run.map(|op| Event::Done { op })
             }
-            How::Exchanges | How::Sleeps => {
+            Sabotage::Exchanges | Sabotage::Sleeps => {
                 out.push(command);
                 if run.is_some() {
-                    self.held.take().into_iter().for_each(|held| out.push(held));
+                    self.pending.take().into_iter().for_each(|pending| out.push(pending));
                 }
                 None
             }
@@ -612,21 +615,21 @@ impl Controller for Broken {
 }
 
 #[test]
-fn a_broken_controller_is_noticed() {
+fn broken_controller_is_detected() {
     let says = [
-        (How::DoesNotWait, "supplies too many"),
-        (How::Sleeps, "wait for ever"),
-        (How::Forgets, "overtakes one"),
-        (How::RunsBlindly, "which sleeps"),
-        (How::Exchanges, "which sleeps"),
+        (Sabotage::DoesNotWait, "exceeds its capacity"),
+        (Sabotage::Sleeps, "wait forever"),
+        (Sabotage::Forgets, "overtakes one"),
+        (Sabotage::RunsBlindly, "which is spun down"),
+        (Sabotage::Exchanges, "which is spun down"),
     ];
-    for (how, words) in says {
+    for (sabotage, words) in says {
         let (shape, assignment) = rack("shelf");
         let rack = Rack::new(&shape, assignment.clone(), Policy::default());
-        let broken = Broken { rack, how, held: None };
-        let failure_rate = if how == How::RunsBlindly { 30 } else { 0 };
+        let broken = Broken { rack, sabotage, pending: None };
+        let failure_rate = if sabotage == Sabotage::RunsBlindly { 30 } else { 0 };
         let mut world = World::new(shape, assignment, broken, 3, failure_rate);
-        let said = world.live(300).expect_err("it is noticed");
-        assert!(said.contains(words), "{how:?}: {said}");
+        let violation = world.live(300).expect_err("a broken controller was not detected");
+        assert!(violation.contains(words), "{sabotage:?}: {violation}");
     }
 }

@@ -18,7 +18,7 @@ use futures::StreamExt as _;
 use object_store::{ObjectStoreExt as _, path::Path};
 
 use crate::twin::BLOB_BYTES;
-use crate::{Come, Means};
+use crate::{Averages, ReadArrival};
 
 /// Information stacks of a blob, and the read rate of a Pelican disk in bytes per second.
 const STACKS: u64 = 15;
@@ -39,7 +39,7 @@ pub(crate) struct LiveRack {
 
 /// What the controller's events reveal about reads.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReadLog {
     since: BTreeMap<u32, Instant>,
     /// Arrival time and class of each read.
     arrived: BTreeMap<OpId, (Instant, u32)>,
@@ -81,16 +81,16 @@ impl LiveRack {
 
     /// Serves a burst. Returns its means, and the mean time of a read once its disks are spun up,
     /// in seconds as the twin counts them.
-    pub(crate) fn serve(&self, burst: &[Come], seed: u64) -> (Means, f64) {
+    pub(crate) fn serve(&self, burst: &[ReadArrival], seed: u64) -> (Averages, f64) {
         let seed = Seed::new(seed);
         let scale = Ratio::new(self.scale).unwrap();
         let disks = Simulated::new(self.shape.places(), Times::PELICAN_SLOW_MOUNTS, scale, seed)
             .with_pace(self.pace());
         let rack = RackStore::open(self.options(disks, &Injected::default())).unwrap();
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(ReadLog::default()));
         let (sees, assignment) = (Arc::clone(&seen), self.assignment.clone());
         rack.watch(move |seen| {
-            if let fulgurite_rack::Seen::Step { at, event, commands, .. } = seen {
+            if let fulgurite_rack::Notification::Step { at, event, commands, .. } = seen {
                 sees.lock().unwrap().record(&assignment, at, event, commands);
             }
             true
@@ -109,17 +109,17 @@ impl LiveRack {
         });
         rack.stop();
         let seen = std::mem::take(&mut *seen.lock().unwrap());
-        assert_eq!(seen.turns.len(), burst.len(), "no read was refused or asked for again");
-        self.means(&seen, &reads, began)
+        assert_eq!(seen.turns.len(), burst.len(), "no read was refused or requested again");
+        self.averages(&seen, &reads, began)
     }
 
-    fn means(&self, seen: &Seen, reads: &[[Instant; 3]], began: Instant) -> (Means, f64) {
+    fn averages(&self, seen: &ReadLog, reads: &[[Instant; 3]], began: Instant) -> (Averages, f64) {
         let since = |at: &Instant| at.since(began).as_secs_f64() / self.scale;
         let count = reads.len() as f64;
         let sum = |of: usize| reads.iter().map(|read| since(&read[of])).sum::<f64>();
         let turns = seen.turns.iter().map(since).sum::<f64>();
         let last = reads.iter().map(|read| since(&read[2])).fold(0.0, f64::max);
-        let means = Means {
+        let means = Averages {
             throughput: count * BLOB_BYTES * 8.0 / 1e9 / last,
             completion: (sum(2) - sum(0)) / count,
             first_byte: (sum(1) - sum(0)) / count,
@@ -170,7 +170,7 @@ impl LiveRack {
     }
 }
 
-impl Seen {
+impl ReadLog {
     /// Records an event. As in the twin, a read's turn comes when its class begins to switch to its
     /// group, or else when it runs, but never before it arrives.
     fn record(&mut self, groups: &Assignment, at: Instant, event: &Event, commands: &[Command]) {
@@ -184,7 +184,7 @@ impl Seen {
         for command in commands {
             match *command {
                 Command::SpinUp { place, kind, .. } => {
-                    assert_eq!(kind, OpKind::Read, "only reads are asked for");
+                    assert_eq!(kind, OpKind::Read, "only reads are submitted");
                     self.spin_ups += 1;
                     self.since.entry(class(groups, place)).or_insert(at);
                 }
@@ -198,7 +198,7 @@ impl Seen {
                 }
                 Command::Refuse { op, refusal } => unreachable!("{op:?}: {refusal:?}"),
                 Command::Alarm { group, .. } => unreachable!("group {group} lost disks"),
-                Command::Overdrawn { .. } => unreachable!("no budget was given"),
+                Command::Overdrawn { .. } => unreachable!("no budget is configured"),
             }
         }
     }
@@ -220,7 +220,7 @@ async fn one(rack: RackStore, clock: Clock, at: Instant, group: u32, bytes: u64)
         first.get_or_insert_with(|| clock.passed());
         have += piece.unwrap().len() as u64;
     }
-    assert_eq!(have, bytes, "all of the blob");
+    assert_eq!(have, bytes, "the whole blob");
     [came, first.unwrap(), clock.passed()]
 }
 

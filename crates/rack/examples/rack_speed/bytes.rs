@@ -12,7 +12,7 @@ const WARM_PERCENT_MAX: usize = 2;
 
 /// What is being measured.
 #[derive(Clone, Copy)]
-enum Who {
+enum Candidate {
     Rack,
     Bare,
     Plain,
@@ -28,21 +28,21 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
             let Times { wall, processor } = took;
             times.push(format!("\"{name}_s\":{wall:.4},\"{name}_processor_s\":{processor:.4}"));
         };
-        let mut all = [Who::Rack, Who::Bare, Who::Plain];
+        let mut all = [Candidate::Rack, Candidate::Bare, Candidate::Plain];
         let count = all.len();
         all.rotate_left(round % count);
-        for who in all {
+        for candidate in all {
             // Flushes dirty pages of the others, so that they do not slow down the next.
             rustix::fs::sync();
-            match who {
-                Who::Rack => record("put", timed(|| shelf.put())),
-                Who::Bare => record("lay", timed(|| bare::write(folder, shelf.pieces()))),
-                Who::Plain => record("write", timed(|| plain::write(folder, shelf.pieces()))),
+            match candidate {
+                Candidate::Rack => record("put", timed(|| shelf.put())),
+                Candidate::Bare => record("lay", timed(|| bare::write(folder, shelf.pieces()))),
+                Candidate::Plain => record("write", timed(|| plain::write(folder, shelf.pieces()))),
             }
         }
         for place in ["cold", "warm"] {
-            for who in all {
-                let files = files(who, folder, &shelf);
+            for candidate in all {
+                let files = files(candidate, folder, &shelf);
                 match place {
                     "cold" => {
                         let there = plain::forget(files);
@@ -50,15 +50,15 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
                     }
                     _ => files.iter().for_each(|file| warm(file)),
                 }
-                let name = match who {
-                    Who::Rack => "get",
-                    Who::Bare => "few",
-                    Who::Plain => "read",
+                let name = match candidate {
+                    Candidate::Rack => "get",
+                    Candidate::Bare => "few",
+                    Candidate::Plain => "read",
                 };
-                let read = || match who {
-                    Who::Rack => assert_eq!(shelf.get(), mib << 20, "all of it"),
-                    Who::Bare => assert_eq!(bare::read(folder), mib << 20, "all of it"),
-                    Who::Plain => assert!(plain::read(folder) >= mib << 20, "all of it"),
+                let read = || match candidate {
+                    Candidate::Rack => assert_eq!(shelf.get(), mib << 20, "the whole blob"),
+                    Candidate::Bare => assert_eq!(bare::read(folder), mib << 20, "the whole blob"),
+                    Candidate::Plain => assert!(plain::read(folder) >= mib << 20, "the whole blob"),
                 };
                 record(&format!("{name}_{place}"), timed(read));
             }
@@ -71,11 +71,11 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     }
 }
 
-fn files(who: Who, folder: &Path, shelf: &Shelf) -> Vec<PathBuf> {
-    match who {
-        Who::Rack => shelf.stacks(),
-        Who::Bare => bare::paths(folder).collect(),
-        Who::Plain => plain::paths(folder).collect(),
+fn files(candidate: Candidate, folder: &Path, shelf: &Shelf) -> Vec<PathBuf> {
+    match candidate {
+        Candidate::Rack => shelf.stacks(),
+        Candidate::Bare => bare::paths(folder).collect(),
+        Candidate::Plain => plain::paths(folder).collect(),
     }
 }
 

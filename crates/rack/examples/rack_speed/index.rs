@@ -31,7 +31,7 @@ const BLOBS: Space = Space::new("blobs");
 const BATCH: u64 = 20_000;
 /// Above this count, rows are bulk-loaded in order.
 const BATCHES_MAX: u64 = 2_000_000;
-const LOOKS: u64 = 20_000;
+const LOOKUPS: u64 = 20_000;
 /// Groups of Pelican's rack, and disks per group.
 const GROUPS: u64 = 48;
 const DISKS: u64 = 24;
@@ -57,7 +57,7 @@ pub(crate) fn print(folder: &Path, count: u64) {
     println!(
         "{{\"count\":{count},\"bytes_each\":{:.2},\"object_row\":{objects},\"blob_row\":{blobs},\
          \"filled_s\":{filled_s:.1},\"opened_s\":{opened_s:.3},\"head_us\":{},\"head_again_us\":{},\
-         \"looks\":{LOOKS}}}",
+         \"looks\":{LOOKUPS}}}",
         share(bytes, count),
         formatted(cold),
         formatted(warm)
@@ -170,7 +170,7 @@ impl All {
         rank * width + stream.below(width)
     }
 
-    fn by_number(&self, number: u64) -> Made {
+    fn by_number(&self, number: u64) -> ObjectRows {
         let mut stream = Seed::new(number).child(b"object").stream();
         let name = Self::ranked(self.objects.rank(number), self.count, 60, &mut stream);
         let key = format!("archive/{name:016x}/{number:016x}");
@@ -197,12 +197,12 @@ impl All {
         let sum = stream.below(u64::MAX);
         let blob = BlobRow { sequence, length, sum, information: 15, places: places.collect() };
         let blob_key = KeyWriter::new().u32(group).fixed(&id.to_bytes()).finish();
-        Made { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
+        ObjectRows { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
     }
 }
 
 /// An object and its blob.
-struct Made {
+struct ObjectRows {
     key: Vec<u8>,
     object: ObjectRow,
     blob_key: Vec<u8>,
@@ -211,7 +211,7 @@ struct Made {
     group: GroupId,
 }
 
-impl Made {
+impl ObjectRows {
     fn name(&self) -> &str {
         std::str::from_utf8(&self.key).unwrap()
     }
@@ -220,11 +220,11 @@ impl Made {
 /// Returns the average bytes of an object's key and row, and of its blob's key and row.
 fn raw(count: u64) -> [f64; 2] {
     let all = All::new(count);
-    let some: Vec<Made> =
+    let sample: Vec<ObjectRows> =
         (0..count.min(1000)).map(|at| all.by_number(at * (count / 1000).max(1))).collect();
-    let mean = |bytes: &dyn Fn(&Made) -> usize| {
-        let all: usize = some.iter().map(bytes).sum();
-        share(all as u64, some.len() as u64)
+    let mean = |bytes: &dyn Fn(&ObjectRows) -> usize| {
+        let all: usize = sample.iter().map(bytes).sum();
+        share(all as u64, sample.len() as u64)
     };
     [
         mean(&|made| made.key.len() + row::encode(&made.object).unwrap().len()),
@@ -239,7 +239,7 @@ fn verify(index: &Index, count: u64) {
     assert_eq!(index.blob(made.group, made.id).unwrap().as_ref(), Some(&made.blob));
     let object = Object { key: "another".to_owned(), modified_ms: 1, attributes: Vec::new() };
     let put = index.put_inline(object, vec![1], Mode::Create);
-    assert_eq!(futures::executor::block_on(put).unwrap(), 1, "the first number that it gave");
+    assert_eq!(futures::executor::block_on(put).unwrap(), 1, "the first sequence");
 }
 
 /// Times lookups of random objects. Returns the median, the 99th percentile and the maximum in
@@ -252,11 +252,11 @@ fn polls(index: &Index, count: u64, seed: u64) -> [f64; 3] {
         let begin = Instant::now();
         let found = index.object(made.name()).unwrap();
         let took = begin.elapsed().as_secs_f64() * 1e6;
-        assert!(found.is_some(), "an object that was put");
+        assert!(found.is_some(), "the object exists");
         took
     };
     let mut times: Vec<f64> =
-        std::iter::repeat_with(look).take(usize::try_from(LOOKS).unwrap()).collect();
+        std::iter::repeat_with(look).take(usize::try_from(LOOKUPS).unwrap()).collect();
     times.sort_by(f64::total_cmp);
     [times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]]
 }

@@ -12,11 +12,11 @@ use super::shelf::Shelf;
 pub(crate) fn print(folder: &Path, mib: usize) {
     let shelf = Shelf::new(folder, mib);
     // The first use also allocates what belongs to no stream: threads, the index, names.
-    let put_first = beyond(|| shelf.put());
-    let get_first = beyond(|| assert_eq!(shelf.get(), mib << 20, "all of it"));
+    let put_first = peak_increase(|| shelf.put());
+    let get_first = peak_increase(|| assert_eq!(shelf.get(), mib << 20, "the whole blob"));
     shelf.delete();
-    let put = beyond(|| shelf.put());
-    let get = beyond(|| assert_eq!(shelf.get(), mib << 20, "all of it"));
+    let put = peak_increase(|| shelf.put());
+    let get = peak_increase(|| assert_eq!(shelf.get(), mib << 20, "the whole blob"));
     let stripe = usize::from(Coding::PELICAN.stacks()) * FRAGMENT_BYTES;
     println!(
         "{{\"mib\":{mib},\"put_first\":{put_first},\"get_first\":{get_first},\"put\":{put},\
@@ -24,7 +24,7 @@ pub(crate) fn print(folder: &Path, mib: usize) {
     );
 }
 
-fn beyond(act: impl FnOnce()) -> u64 {
+fn peak_increase(act: impl FnOnce()) -> u64 {
     let [_, before] = memory();
     forget_peak();
     act();

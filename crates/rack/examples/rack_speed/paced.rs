@@ -11,6 +11,6 @@ pub(crate) fn print(folder: &Path, mib: usize) {
     let shelf = Shelf::paced(folder, mib);
     let put = timed(|| shelf.put()).wall;
     let verify = timed(|| shelf.verify()).wall;
-    let get = timed(|| assert_eq!(shelf.get(), mib << 20, "all of it")).wall;
+    let get = timed(|| assert_eq!(shelf.get(), mib << 20, "the whole blob")).wall;
     println!("{{\"mib\":{mib},\"put_s\":{put:.2},\"verify_s\":{verify:.2},\"get_s\":{get:.2}}}");
 }

@@ -56,17 +56,17 @@ mod tests {
     use crate::limits::BUFFERS_KEPT_MAX;
 
     #[test]
-    fn what_was_given_on_comes_back_when_nobody_has_it_and_no_more_than_is_kept() {
+    fn dropped_buffers_return_to_the_bounded_pool() {
         let buffers = BufferPool::default();
         let lent = buffers.lend(vec![7; 5]);
         let part = lent.slice(1..3);
         drop(lent);
         assert_eq!(part[..], [7, 7]);
-        assert_eq!(buffers.next(5), [0; 5], "somebody looks at the other");
+        assert_eq!(buffers.next(5), [0; 5], "the other buffer is still in use");
         drop(part);
         assert_eq!(buffers.next(5), [7; 5]);
         drop(buffers.lend(vec![7; 5]));
-        assert_eq!(buffers.next(6), [0; 6], "one of another length is none");
+        assert_eq!(buffers.next(6), [0; 6], "a buffer of another length is not reused");
         let many: Vec<_> = (0..=BUFFERS_KEPT_MAX).map(|_| buffers.lend(vec![7])).collect();
         drop(many);
         assert_eq!(buffers.lock().len(), BUFFERS_KEPT_MAX);

@@ -98,7 +98,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         stacks: Vec<Located<R>>,
     ) -> Result<Self> {
         let coding = expected.coding;
-        assert_eq!(stacks.len(), usize::from(coding.stacks()), "each stack or why it is none");
+        assert_eq!(stacks.len(), usize::from(coding.stacks()), "one entry for each stack");
         let code =
             SmallCode::new(usize::from(coding.information()), usize::from(coding.redundancy()))?;
         let sources = stacks.iter().filter_map(|located| located.source.as_ref().ok());
@@ -195,8 +195,8 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         self.reconstruct(stripe, lost)?;
         let bytes = self.stripes.fragment_bytes(stripe);
         let stripe: &[u8] = &self.stripe;
-        let of = move |index: u8| &stripe[usize::from(index) * bytes..][..bytes];
-        Ok(wanted.iter().copied().map(of))
+        let fragment = move |index: u8| &stripe[usize::from(index) * bytes..][..bytes];
+        Ok(wanted.iter().copied().map(fragment))
     }
 
     /// Compares the checksum of all its bytes with the one that was written.
@@ -207,7 +207,8 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         if sum == self.trailer.sum {
             return Ok(());
         }
-        let detail = "all fragments are as they were written, and together another blob".to_owned();
+        let detail =
+            "all fragments are intact, but the checksum of the whole blob differs".to_owned();
         Err(StacksError::Corrupt { blob: self.expected.blob, group: self.group.clone(), detail })
     }
 
@@ -233,7 +234,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
 
     /// Reads fragments of a stripe into place, and records which are present.
     fn load(&mut self, stripe: u64) -> Result<()> {
-        assert!(stripe < self.stripes.count(), "a stripe of the blob");
+        assert!(stripe < self.stripes.count(), "stripe is beyond the end of the blob");
         self.prefetch(stripe);
         let bytes = self.stripes.fragment_bytes(stripe);
         let need = self.code.information();
@@ -299,7 +300,9 @@ fn run_parallel<T: Sync>(all: Vec<&T>, task: impl Fn(&T) + Sync) {
         for one in all {
             let thread = std::thread::Builder::new().name("rack-read".to_owned());
             if let Err(error) = thread.spawn_scoped(scope, move || task(one)) {
-                tracing::debug!("read one after the other: no thread: {error}");
+                tracing::debug!(
+                    "cannot start a thread, so disks are read one after the other: {error}"
+                );
             }
         }
     });
@@ -332,7 +335,7 @@ fn check_belongs<R: ReadAt>(
     } else {
         return Ok(stack);
     };
-    Err(Fault::Stranger { detail })
+    Err(Fault::Mismatch { detail })
 }
 
 /// Returns what most stacks say about the blob; stacks that disagree become faults.
@@ -356,7 +359,8 @@ fn majority<R: ReadAt>(
         if Some(claim(stack)) == most {
             agreed = Some((*stack.trailer(), stack.header().entry.clone()));
         } else {
-            let detail = "length, sequence or entry are not those of the other stacks".to_owned();
+            let detail =
+                "length, sequence or entry differ from those of the other stacks".to_owned();
             slot.stack = Err(Fault::Damaged { detail });
         }
     }

@@ -128,7 +128,7 @@ impl<S: Sink> BlobWriter<S> {
     /// # Panics
     /// When `count` is larger than the room.
     pub fn append(&mut self, count: usize) -> Result<()> {
-        assert!(count <= self.room().len(), "bytes that were written to the room");
+        assert!(count <= self.room().len(), "count exceeds the room");
         self.sum.update(&self.stripe[self.filled..][..count]);
         self.length += crate::format::bytes(count);
         self.filled += count;

@@ -24,7 +24,7 @@ use super::subscribers::Subscribers;
 use super::{Message, Parts, Task};
 use crate::limits::{LEDGER_RETRY_INTERVAL, WRONG_DISK_BACKOFF, WRONG_DISK_BACKOFF_MAX};
 use crate::scrub::{Piece, Scrubs};
-use crate::work::{Group, Identification, count, disk_name, group_name, piece_of, scrub};
+use crate::work::{Group, Identification, count, disk_name, group_name, piece_blobs, scrub};
 use crate::{Fault, StacksError};
 
 /// How long the thread sleeps when nothing is due.
@@ -53,9 +53,9 @@ pub(super) struct Loop {
     failures: BTreeMap<PlaceId, String>,
     since: StateTimes,
     /// Spin-ups held back until the ledger can record them.
-    held: BTreeMap<PlaceId, (OpId, OpKind)>,
+    deferred: BTreeMap<PlaceId, (OpId, OpKind)>,
     /// When recording is retried.
-    held_until: Instant,
+    deferred_until: Instant,
     /// Disks that are not the right ones: how often each was found wrong, and when it is checked
     /// again.
     wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
@@ -109,8 +109,8 @@ impl Loop {
             next_timer: 0,
             failures,
             since: StateTimes::default(),
-            held: BTreeMap::new(),
-            held_until: Instant::ZERO,
+            deferred: BTreeMap::new(),
+            deferred_until: Instant::ZERO,
             wrong: BTreeMap::new(),
             scrubs,
             scrubbed: Arc::default(),
@@ -151,14 +151,14 @@ impl Loop {
     fn next(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
         let now = self.clock.passed();
         let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
-        let held = (!self.held.is_empty()).then_some(self.held_until);
+        let deferred = (!self.deferred.is_empty()).then_some(self.deferred_until);
         let wrong = self.wrong.values().filter_map(|(_, until)| *until).min();
         let scrub = self.scrubs.deadline().filter(|_| !self.is_stopping);
         let scrub = scrub.map(|at| now + at.since(self.clock.now()));
         // A piece that was refused at once has ended already.
         let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
         let poll = self.polls.deadline().filter(|_| !self.is_stopping);
-        let due = [timer, self.rack.deadline(), held, wrong, scrub, ended, poll]
+        let due = [timer, self.rack.deadline(), deferred, wrong, scrub, ended, poll]
             .into_iter()
             .flatten()
             .min();
@@ -178,13 +178,13 @@ impl Loop {
                 self.running -= 1;
                 self.tasks.remove(&op);
                 let now = self.clock.passed();
-                self.subscribers.unmended(now, &self.worker.ctx.unmended.take());
+                self.subscribers.report_unrepaired(now, &self.worker.ctx.unrepaired.take());
                 self.queue_event(Event::Done { op });
             }
             Message::GiveUp(place) => {
                 self.wrong.remove(&place);
-                self.trouble(place, GIVEN_UP.to_owned());
-                self.held.remove(&place);
+                self.set_failure(place, GIVEN_UP.to_owned());
+                self.deferred.remove(&place);
                 // A spinning disk uses its share of power until it is spun down.
                 let power = self.worker.ctx.guard.power(place);
                 let is_spinning = power.is_some_and(Power::is_spinning);
@@ -198,7 +198,11 @@ impl Loop {
                 self.worker.ctx.starts.forget(place);
                 self.health.remove(&place);
                 if let Err(error) = self.ledger.replaced(place) {
-                    tracing::warn!(%place, "the ledger: {}", error_chain(&error));
+                    tracing::warn!(
+                        %place,
+                        "cannot record a replaced disk in the ledger: {}",
+                        error_chain(&error)
+                    );
                 }
                 self.queue_event(Event::Back { part: Part::Place(place) });
             }
@@ -212,7 +216,7 @@ impl Loop {
                 let (now, snapshot) = (self.clock.passed(), self.snapshot());
                 self.subscribers.add(subscriber, now, &snapshot);
             }
-            Message::Polled(polled) => self.polled(polled),
+            Message::Polled(polled) => self.handle_polled(polled),
             Message::ClockAdvanced => {}
             Message::Stop => self.start_stopping(),
         }
@@ -230,23 +234,23 @@ impl Loop {
         let now = self.clock.now();
         let ended = std::mem::take(&mut *lock(&self.scrubbed));
         for (group, piece) in ended {
-            self.scrubs.ended(group, &piece, now);
+            self.scrubs.record_end(group, &piece, now);
         }
         if self.is_stopping {
             return;
         }
         let rack = &self.rack;
-        let begun = self.scrubs.begin(now, |of| rack.group_state(of) == GroupState::Spinning);
+        let begun = self.scrubs.begin(now, |group| rack.group_state(group) == GroupState::Spinning);
         for (group, after) in begun {
             let ctx = Arc::clone(&self.worker.ctx);
-            let blobs = piece_of(&ctx, group, after).unwrap_or_default();
+            let blobs = piece_blobs(&ctx, group, after).unwrap_or_default();
             let bytes = blobs.iter().map(|(_, row)| row.length).sum();
             let (ended, clock) = (Arc::clone(&self.scrubbed), self.clock.clone());
             let work = move |ready: crate::Result<&Group>| {
                 let now_ms = clock.now().as_millis();
                 let done = ready.and_then(|ready| scrub(&ctx, ready, after, now_ms));
                 let piece = done.unwrap_or_else(|error| {
-                    tracing::warn!(%group, "a verification is put off: {error}");
+                    tracing::warn!(%group, "a verification is postponed: {error}");
                     Piece::Failed
                 });
                 lock(&ended).push((group, piece));
@@ -273,8 +277,8 @@ impl Loop {
             self.run_stage(place, stage);
             self.settle();
         }
-        if !self.held.is_empty() && self.held_until <= now {
-            self.retry_held();
+        if !self.deferred.is_empty() && self.deferred_until <= now {
+            self.retry_deferred();
         }
         for (&place, (_, until)) in &mut self.wrong {
             if until.take_if(|until| *until <= now).is_some() {
@@ -332,8 +336,8 @@ impl Loop {
             self.rack.step(now, event, &mut out);
             let commands: Vec<Command> = out.drain().collect();
             self.subscribers.step(now, &event, &commands);
-            let held = self.record_spin_ups(&commands);
-            self.execute(commands, held);
+            let ledger_failure = self.record_spin_ups(&commands);
+            self.execute(commands, ledger_failure);
         }
         if cfg!(debug_assertions) {
             self.check();
@@ -350,28 +354,28 @@ impl Loop {
                 !matches!(state, PlaceState::Asleep | PlaceState::Resting | PlaceState::Lost);
             assert!(
                 is_known || !power.is_spinning(),
-                "disk {place} is {power}, and is to be {state:?}"
+                "disk {place} is {power}, but the controller knows it as {state:?}"
             );
         }
     }
 
-    fn execute(&mut self, commands: Vec<Command>, held: Option<String>) {
+    fn execute(&mut self, commands: Vec<Command>, ledger_failure: Option<String>) {
         for command in commands {
             match command {
-                Command::SpinUp { place, op, kind } => match &held {
+                Command::SpinUp { place, op, kind } => match &ledger_failure {
                     Some(reason) => {
-                        self.trouble(place, reason.clone());
-                        self.held.insert(place, (op, kind));
-                        self.held_until = self.clock.passed() + LEDGER_RETRY_INTERVAL;
+                        self.set_failure(place, reason.clone());
+                        self.deferred.insert(place, (op, kind));
+                        self.deferred_until = self.clock.passed() + LEDGER_RETRY_INTERVAL;
                     }
                     None => self.spin_up(place),
                 },
-                Command::SpinDown { place } if self.held.remove(&place).is_some() => {
+                Command::SpinDown { place } if self.deferred.remove(&place).is_some() => {
                     // Its spin-up was held back and never commanded.
                     self.queue_event(Event::Down { place });
                 }
                 // Another program spun it up, so nothing of it is mounted here.
-                Command::SpinDown { place } if self.sleeps(place) => {
+                Command::SpinDown { place } if self.is_in_standby(place) => {
                     self.polls.mark_spinning_down(place);
                     self.run_stage(place, Stage::SpinDown);
                 }
@@ -380,44 +384,44 @@ impl Loop {
                 Command::Refuse { op, refusal } => self.refuse(op, refusal),
                 Command::Overdrawn { group, kind } => {
                     let name = group_name(group);
-                    tracing::warn!(?kind, "{name} is woken beyond its budget of spin-ups");
+                    tracing::warn!(?kind, "{name} is spun up beyond its spin-up budget");
                 }
                 Command::Alarm { group, away } => {
                     let name = group_name(group);
-                    tracing::error!(away, "{name} has lost redundancy: disks are away");
+                    tracing::error!(away, "{name} has lost redundancy: disks are unavailable");
                 }
             }
         }
     }
 
-    /// Retries to record held-back spin-ups.
-    fn retry_held(&mut self) {
-        let held = std::mem::take(&mut self.held);
+    /// Retries to record deferred spin-ups.
+    fn retry_deferred(&mut self) {
+        let deferred = std::mem::take(&mut self.deferred);
         let again = |(place, (op, kind))| Command::SpinUp { place, op, kind };
-        let commands: Vec<Command> = held.into_iter().map(again).collect();
-        let held = self.record_spin_ups(&commands);
-        self.execute(commands, held);
+        let commands: Vec<Command> = deferred.into_iter().map(again).collect();
+        let ledger_failure = self.record_spin_ups(&commands);
+        self.execute(commands, ledger_failure);
     }
 
     /// Records which operation spins up which disks before they are commanded to. On failure it
     /// returns the reason, and no disk may be spun up.
     fn record_spin_ups(&mut self, commands: &[Command]) -> Option<String> {
-        let mut wakes: BTreeMap<(OpId, GroupId), (OpKind, Vec<PlaceId>)> = BTreeMap::new();
+        let mut spin_ups: BTreeMap<(OpId, GroupId), (OpKind, Vec<PlaceId>)> = BTreeMap::new();
         for command in commands {
             let Command::SpinUp { place, op, kind } = *command else { continue };
             let group = self.assignment.slot(place).group;
-            wakes.entry((op, group)).or_insert((kind, Vec::new())).1.push(place);
+            spin_ups.entry((op, group)).or_insert((kind, Vec::new())).1.push(place);
         }
-        for ((op, group), (kind, places)) in wakes {
-            let wake =
+        for ((op, group), (kind, places)) in spin_ups {
+            let record =
                 Wake { at: self.clock.now(), group: Some(group), places, cause: kind.cause(op) };
             let injected =
                 self.worker.ctx.injected.check_ledger().map_err(|fault| fault.to_string());
             let recorded = injected
-                .and_then(|()| self.ledger.record(wake).map_err(|error| error_chain(&error)));
+                .and_then(|()| self.ledger.record(record).map_err(|error| error_chain(&error)));
             if let Err(detail) = recorded {
                 return Some(format!(
-                    "not woken, since its wake cannot be written down: {detail}; it is tried every \
+                    "not spun up, because the spin-up cannot be recorded: {detail}; retried every \
                      {} s",
                     seconds(LEDGER_RETRY_INTERVAL)
                 ));
@@ -426,21 +430,21 @@ impl Loop {
         None
     }
 
-    /// Whether we want the disk spun down.
-    fn sleeps(&self, place: PlaceId) -> bool {
+    /// Whether the guard has the disk in standby.
+    fn is_in_standby(&self, place: PlaceId) -> bool {
         self.worker.ctx.guard.power(place) == Some(Power::Standby)
     }
 
     fn spin_up(&mut self, place: PlaceId) {
         if self.polls.is_spinning_down(place) {
             // Tried again once it has spun down.
-            self.trouble(place, "another program woke it, and it is put down first".to_owned());
+            self.set_failure(place, "another program spun it up; it is spun down first".to_owned());
             return self.queue_event(Event::UpFailed { place });
         }
         match self.worker.ctx.guard.turn(place, Power::SpinningUp) {
             Ok(()) => self.run_stage(place, Stage::SpinUp),
             Err(error) => {
-                self.trouble(place, error_chain(&error));
+                self.set_failure(place, error_chain(&error));
                 self.queue_event(Event::UpFailed { place });
             }
         }
@@ -461,7 +465,7 @@ impl Loop {
         if let Err(error) =
             std::thread::Builder::new().name("rack-disk".to_owned()).spawn(run_stage)
         {
-            let result = StageResult::Failed(format!("no thread: {error}"));
+            let result = StageResult::Failed(format!("cannot start a thread: {error}"));
             self.stage_ended(Ended { place, stage, result });
         }
     }
@@ -491,15 +495,15 @@ impl Loop {
                 }
                 self.handle_active(place, health);
             }
-            (_, StageResult::Wrong(fault)) => self.wrong(place, &fault),
+            (_, StageResult::Wrong(fault)) => self.handle_wrong_disk(place, &fault),
             (Stage::SpinUp | Stage::Mount | Stage::Identify, StageResult::Failed(reason)) => {
                 self.worker.spin_down(place);
-                self.trouble(place, reason);
+                self.set_failure(place, reason);
                 self.queue_event(Event::UpFailed { place });
             }
             (Stage::Unmount | Stage::SpinDown | Stage::Standby, StageResult::Failed(reason)) => {
                 self.polls.mark_spin_down_failed(place);
-                self.trouble(place, reason);
+                self.set_failure(place, reason);
                 self.queue_event(Event::DownFailed { place });
             }
         }
@@ -510,11 +514,11 @@ impl Loop {
         self.wrong.remove(&place);
         self.polls.mark_up(place);
         if self.failures.remove(&place).is_some() {
-            tracing::info!(%place, "a disk is well again");
+            tracing::info!(%place, "a disk has recovered");
         }
         if let Some(health) = health {
             if health.passes == Some(false) {
-                tracing::warn!(%place, "{} says that it will fail (SMART)", disk_name(place));
+                tracing::warn!(%place, "{} predicts its own failure (SMART)", disk_name(place));
             }
             self.health.insert(place, health);
         }
@@ -532,22 +536,23 @@ impl Loop {
             disk_name(place)
         );
         if let Err(error) = self.worker.ctx.index.request_scrub(group, true) {
-            tracing::warn!(%group, "a verification is not noted: {}", error_chain(&error));
+            tracing::warn!(%group, "cannot record a verification request: {}", error_chain(&error));
         }
         self.scrubs.request(group);
     }
 
     /// Handles a disk that must not be used: it is spun down and counts as lost until the next
     /// check, because the right disk may have been put back by then.
-    fn wrong(&mut self, place: PlaceId, fault: &Fault) {
+    fn handle_wrong_disk(&mut self, place: PlaceId, fault: &Fault) {
         self.worker.spin_down(place);
         if self.worker.ctx.places.is_given_up(place) {
             return self.lose(place, GIVEN_UP.to_owned());
         }
         let (times, until) = self.wrong.entry(place).or_insert((0, None));
-        let rest = WRONG_DISK_BACKOFF.as_nanos().checked_shl((*times).min(32)).unwrap_or(u64::MAX);
-        let rest = Duration::from_nanos(rest).min(WRONG_DISK_BACKOFF_MAX);
-        *until = Some(self.clock.passed() + rest);
+        let backoff =
+            WRONG_DISK_BACKOFF.as_nanos().checked_shl((*times).min(32)).unwrap_or(u64::MAX);
+        let backoff = Duration::from_nanos(backoff).min(WRONG_DISK_BACKOFF_MAX);
+        *until = Some(self.clock.passed() + backoff);
         *times += 1;
         // The error of a read already adds "out of reach".
         let description = fault.to_string();
@@ -556,12 +561,12 @@ impl Loop {
     }
 
     fn lose(&mut self, place: PlaceId, reason: String) {
-        self.held.remove(&place);
-        self.trouble(place, reason);
+        self.deferred.remove(&place);
+        self.set_failure(place, reason);
         self.queue_event(Event::Lost { part: Part::Place(place), loss: Loss::Gone });
     }
 
-    fn trouble(&mut self, place: PlaceId, reason: String) {
+    fn set_failure(&mut self, place: PlaceId, reason: String) {
         if self.failures.get(&place) != Some(&reason) {
             tracing::warn!(%place, "{}: {reason}", disk_name(place));
             self.failures.insert(place, reason);
@@ -592,7 +597,7 @@ impl Loop {
         let up: Vec<PlaceId> = up.collect();
         if up.is_empty() {
             let detail =
-                format!("{} has no disk that can be used: {}", group_name(id), self.away(id));
+                format!("{} has no usable disk: {}", group_name(id), self.describe_failures(id));
             self.tasks.remove(&op);
             let is_write = task.kind == OpKind::Write;
             // A write can be retried in another group.
@@ -617,7 +622,10 @@ impl Loop {
         match std::thread::Builder::new().name("rack-work".to_owned()).spawn(work) {
             Ok(_) => self.running += 1,
             Err(error) => {
-                tracing::error!("an operation in {} has no thread: {error}", group_name(id));
+                tracing::error!(
+                    "cannot start a thread for an operation in {}: {error}",
+                    group_name(id)
+                );
                 self.tasks.remove(&op);
                 self.queue_event(Event::Done { op });
             }
@@ -644,22 +652,25 @@ impl Loop {
         let name = group_name(group);
         let detail = match refusal {
             Refusal::Busy { retry_after } => {
-                format!("too much waits for {name}; try again in {} s", seconds(retry_after))
+                format!(
+                    "too many operations wait for {name}; try again in {} s",
+                    seconds(retry_after)
+                )
             }
             Refusal::TooFew { usable, retry_after } => {
-                let away = self.away(group);
+                let away = self.describe_failures(group);
                 let when = match retry_after {
-                    Some(time) => format!("they are tried again in {} s", seconds(time)),
-                    None => "they have to be replaced".to_owned(),
+                    Some(time) => format!("the others are tried again in {} s", seconds(time)),
+                    None => "the others must be replaced".to_owned(),
                 };
-                format!("{name} has {usable} disks that can be used; {when}: {away}")
+                format!("{name} has only {usable} usable disks; {when}: {away}")
             }
         };
         (task.work)(Err(StacksError::Busy { detail }));
     }
 
     /// Returns the failures of a group's disks.
-    fn away(&self, group: GroupId) -> String {
+    fn describe_failures(&self, group: GroupId) -> String {
         let places = self.assignment.places(group);
         let description = places.iter().filter_map(|&place| {
             Some(format!("{}: {}", disk_name(place), self.failures.get(&place)?))
@@ -668,17 +679,18 @@ impl Loop {
     }
 
     /// Persists the space of the disks of groups that went to sleep.
-    fn save_rooms(&self, slept: &[usize]) {
-        if slept.is_empty() {
+    fn save_rooms(&self, stopped: &[usize]) {
+        if stopped.is_empty() {
             return;
         }
         let groups: Vec<GroupId> = self.assignment.groups().collect();
-        let places = slept.iter().filter_map(|&at| Some(self.assignment.places(*groups.get(at)?)));
+        let places =
+            stopped.iter().filter_map(|&at| Some(self.assignment.places(*groups.get(at)?)));
         let places = places.flatten();
         let rooms = places.filter_map(|&at| Some((at, self.worker.ctx.places.room(at)?)));
         if let Err(error) = self.worker.ctx.index.set_rooms(rooms.collect()) {
             // It is queried again when the group spins next.
-            tracing::warn!("the room of disks is not remembered: {}", error_chain(&error));
+            tracing::warn!("cannot record the space of disks: {}", error_chain(&error));
         }
     }
 
@@ -695,7 +707,7 @@ impl Loop {
     fn end(mut self) {
         // Allows a copy made before this end to be detected.
         if let Err(error) = count(&self.worker.ctx.index, &mut self.ledger) {
-            tracing::warn!("the end of a start is not counted: {}", error_chain(&error));
+            tracing::warn!("cannot count the end of a start: {}", error_chain(&error));
         }
         let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
         self.save_rooms(&all);

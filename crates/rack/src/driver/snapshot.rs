@@ -41,7 +41,7 @@ pub struct Snapshot {
 }
 
 /// Shown when disks cannot be used.
-const FAILED_DISKS: &str = "disks are in trouble or away";
+const FAILED_DISKS: &str = "disks have failed or are missing";
 
 impl Snapshot {
     /// Returns the kinds of failures, naming no disk or blob; empty when the rack is healthy.
@@ -52,7 +52,7 @@ impl Snapshot {
         };
         let kinds = [
             (self.failed_disks().next().is_some(), FAILED_DISKS),
-            (self.disks().any(fails), "disks say that they will fail"),
+            (self.disks().any(fails), "disks predict their own failure (SMART)"),
             (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
             (self.unsound() > 0, "blobs have lost stacks that could not be rebuilt"),
         ];
@@ -246,7 +246,7 @@ impl StateTimes {
         slept
     }
 
-    pub(super) fn of(&self, group: GroupId) -> Option<UnixTime> {
+    pub(super) fn group_since(&self, group: GroupId) -> Option<UnixTime> {
         let since = self.0.get(group.as_usize()).map(|(_, since)| *since);
         since.filter(|since| *since != UnixTime::default())
     }

@@ -118,7 +118,7 @@ impl DiskWorker {
         let unmounted = self.backend.unmount(place).map(|_| ());
         let down = unmounted.and_then(|()| self.backend.spin_down(place).map(|_| ()));
         if let Err(error) = down {
-            tracing::debug!(%place, "a disk is not put down: {}", error_chain(&error));
+            tracing::debug!(%place, "cannot spin a disk down: {}", error_chain(&error));
         }
         if guard.power(place).is_some_and(|power| power != Power::Standby) {
             let _ = guard.turn(place, Power::Standby);

@@ -9,11 +9,11 @@ use fulgurite_rack_core::{Command, Event};
 use fulgurite_units::{BlobId, Instant};
 
 use super::Snapshot;
-use crate::work::UnmendedBlob;
+use crate::work::UnrepairedBlob;
 
 /// What a subscriber receives.
 #[derive(Clone, Debug)]
-pub enum Seen<'a> {
+pub enum Notification<'a> {
     /// The snapshot that the following steps start from; comes first.
     Snapshot {
         /// Steps so far, since the rack was opened.
@@ -29,14 +29,14 @@ pub enum Seen<'a> {
         step: u64,
         /// When, since then.
         at: Instant,
-        /// What it was told.
+        /// The event.
         event: &'a Event,
         /// The commands it returned, in order. A controller of the same shape and policy that gets
         /// the same events returns the same commands.
         commands: &'a [Command],
     },
     /// A read or a verification found a blob that could not be repaired.
-    Unmended {
+    Unrepaired {
         /// Steps so far.
         step: u64,
         /// When, since the rack was opened.
@@ -51,7 +51,7 @@ pub enum Seen<'a> {
 }
 
 /// Receives notifications, and returns whether it wants more.
-pub(crate) type Subscriber = Box<dyn FnMut(Seen<'_>) -> bool + Send>;
+pub(crate) type Subscriber = Box<dyn FnMut(Notification<'_>) -> bool + Send>;
 
 /// All subscribers.
 #[derive(Default)]
@@ -63,17 +63,18 @@ pub(super) struct Subscribers {
 impl Subscribers {
     /// Adds a subscriber and sends it a snapshot.
     pub(super) fn add(&mut self, mut subscriber: Subscriber, at: Instant, rack: &Snapshot) {
-        if subscriber(Seen::Snapshot { step: self.steps, at, rack }) {
+        if subscriber(Notification::Snapshot { step: self.steps, at, rack }) {
             self.all.push(subscriber);
         }
     }
 
     /// Reports blobs that could not be repaired.
-    pub(super) fn unmended(&mut self, at: Instant, blobs: &[UnmendedBlob]) {
+    pub(super) fn report_unrepaired(&mut self, at: Instant, blobs: &[UnrepairedBlob]) {
         let step = self.steps;
-        for UnmendedBlob { group, blob, detail } in blobs {
-            let seen = Seen::Unmended { step, at, group: *group, blob: *blob, detail };
-            self.all.retain_mut(|subscriber| subscriber(seen.clone()));
+        for UnrepairedBlob { group, blob, detail } in blobs {
+            let notification =
+                Notification::Unrepaired { step, at, group: *group, blob: *blob, detail };
+            self.all.retain_mut(|subscriber| subscriber(notification.clone()));
         }
     }
 
@@ -81,6 +82,7 @@ impl Subscribers {
     pub(super) fn step(&mut self, at: Instant, event: &Event, commands: &[Command]) {
         self.steps += 1;
         let step = self.steps;
-        self.all.retain_mut(|subscriber| subscriber(Seen::Step { step, at, event, commands }));
+        self.all
+            .retain_mut(|subscriber| subscriber(Notification::Step { step, at, event, commands }));
     }
 }

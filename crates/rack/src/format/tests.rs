@@ -33,7 +33,7 @@ fn rows(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn headers_and_trailers_have_the_bytes_of_version_1() {
+fn headers_and_trailers_match_version_1() {
     let bytes = header().encode().unwrap();
     assert_eq!(bytes.len(), 4096);
     expect![[r#"
@@ -57,7 +57,7 @@ fn headers_and_trailers_have_the_bytes_of_version_1() {
 }
 
 #[test]
-fn the_coding_of_a_blob_is_one_that_there_is() {
+fn impossible_codings_are_rejected() {
     assert!(Coding::new(15, 3).is_ok_and(|coding| coding == Coding::PELICAN));
     assert!(Coding::new(254, 1).is_ok());
     for (information, redundancy) in [(0, 3), (15, 0), (255, 1), (200, 200)] {
@@ -67,7 +67,7 @@ fn the_coding_of_a_blob_is_one_that_there_is() {
 }
 
 #[test]
-fn an_entry_that_is_too_long_is_refused() {
+fn too_long_entry_is_rejected() {
     let with = |bytes| Header { entry: vec![b'x'; bytes], ..header() };
     let longest = with(ENTRY_BYTES_MAX);
     let bytes = longest.encode().unwrap();
@@ -78,7 +78,7 @@ fn an_entry_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn another_version_and_what_is_no_stack_are_told_apart() {
+fn newer_version_and_no_stack_are_different_faults() {
     let mut bytes = header().encode().unwrap();
     bytes[8] = 2;
     assert_eq!(Header::parse(&bytes), Err(Fault::Newer { version: 2 }));
@@ -88,7 +88,7 @@ fn another_version_and_what_is_no_stack_are_told_apart() {
 }
 
 #[test]
-fn stripes_of_lengths_at_their_borders() {
+fn stripes_at_boundary_lengths() {
     let whole = 15 * 131_072;
     let shape = |length: u64| {
         let stripes = Stripes::new(Coding::PELICAN, ByteCount::new(length));
@@ -104,7 +104,7 @@ fn stripes_of_lengths_at_their_borders() {
 
 proptest! {
     #[test]
-    fn stripes_have_every_byte_once(k in 1_u8..40, length in 0_u64..50_000_000) {
+    fn stripes_cover_every_byte_once(k in 1_u8..40, length in 0_u64..50_000_000) {
         let stripes = Stripes::new(Coding::new(k, 3).unwrap(), ByteCount::new(length));
         let each = (0..stripes.count()).map(|stripe| stripes.data_bytes(stripe));
         prop_assert_eq!(each.map(bytes).sum::<u64>(), length);
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn a_header_is_what_was_written_or_none(
+    fn damaged_header_is_never_misread(
         entry in proptest::collection::vec(any::<u8>(), 0..5000),
         at in any::<prop::sample::Index>(), bit in 0..8,
     ) {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn a_trailer_is_what_was_written_or_none(at in 0..TRAILER_BYTES, bit in 0..8) {
+    fn damaged_trailer_is_never_misread(at in 0..TRAILER_BYTES, bit in 0..8) {
         let mut bytes = trailer().encode();
         prop_assert_eq!(Trailer::parse(&bytes), Ok(trailer()));
         bytes[at] ^= 1_u8 << bit;
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_header_or_a_fault(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_header_or_fault(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = Header::parse(&bytes);
         let mut begins = header().encode().unwrap();
         begins.truncate(bytes.len());

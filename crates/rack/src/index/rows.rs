@@ -71,8 +71,8 @@ impl RackRow {
         }
         let (own, found) = (coding, self.coding()?);
         let detail = format!(
-            "the index is that of rack {} with blobs in {found} stacks, and not of rack {rack} \
-             with {own}",
+            "the index belongs to rack {} with blobs in {found} stacks, not to rack {rack} with \
+             {own}",
             self.rack
         );
         Err(StacksError::Invalid { detail })

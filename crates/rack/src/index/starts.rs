@@ -24,7 +24,7 @@ use super::rows::{
     BLOBS, BlobRow, Content, OBJECTS, ObjectRow, RACK, STARTS, UNWANTED, UnwantedRow,
 };
 use super::{
-    Cursor, Index, blob_key, forget_blob_row, next_sequence, object_key, place_key, place_of,
+    Cursor, Index, blob_key, forget_blob_row, next_sequence, object_key, place_from_key, place_key,
     unwanted_key,
 };
 use crate::Result;
@@ -49,7 +49,7 @@ impl Index {
     /// Those of the store.
     pub(crate) fn disk_starts(&self) -> Result<BTreeMap<PlaceId, u64>> {
         let rows = rows_in::<u64>(&*self.store, STARTS, &KeyRange::all(), usize::MAX)?;
-        rows.into_iter().map(|(key, start)| Ok((place_of(&key)?, start))).collect()
+        rows.into_iter().map(|(key, start)| Ok((place_from_key(&key)?, start))).collect()
     }
 
     /// Begins the next start and returns its number.

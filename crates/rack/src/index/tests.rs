@@ -54,7 +54,7 @@ fn names(index: &Index, prefix: &str, from: &Cursor) -> Vec<String> {
 }
 
 #[test]
-fn a_blob_that_was_committed_is_named_and_nothing_is_unwanted() {
+fn committed_blob_is_named_and_has_no_unwanted_stacks() {
     let index = index();
     let sequence = put(&index, "a", 1, &[5, 6, 7]);
     let row = index.object("a").unwrap().unwrap();
@@ -67,7 +67,7 @@ fn a_blob_that_was_committed_is_named_and_nothing_is_unwanted() {
 }
 
 #[test]
-fn what_was_begun_and_not_committed_is_unwanted_after_a_start() {
+fn uncommitted_blob_is_unwanted_after_a_restart() {
     let index = index();
     index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     put(&index, "b", 2, &[5, 6, 8]);
@@ -80,7 +80,7 @@ fn what_was_begun_and_not_committed_is_unwanted_after_a_start() {
 }
 
 #[test]
-fn what_was_tried_and_is_not_in_the_row_is_unwanted() {
+fn begun_stacks_missing_in_the_row_are_unwanted() {
     let index = index();
     let sequence = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     let more = vec![(1, PlaceId::new(9))];
@@ -90,7 +90,7 @@ fn what_was_tried_and_is_not_in_the_row_is_unwanted() {
 }
 
 #[test]
-fn what_is_overwritten_or_deleted_is_unwanted() {
+fn overwritten_and_deleted_blobs_are_unwanted() {
     let index = index();
     put(&index, "a", 1, &[5, 6, 7]);
     put(&index, "a", 2, &[5, 6, 8]);
@@ -107,7 +107,7 @@ fn what_is_overwritten_or_deleted_is_unwanted() {
 }
 
 #[test]
-fn a_blob_that_came_later_and_was_begun_before_is_unwanted_at_once() {
+fn late_commit_of_an_older_blob_is_unwanted() {
     let index = index();
     let first = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
     let second = put(&index, "a", 2, &[5, 6, 8]);
@@ -117,7 +117,7 @@ fn a_blob_that_came_later_and_was_begun_before_is_unwanted_at_once() {
 }
 
 #[test]
-fn conditions_hold_when_it_is_committed_and_the_blob_is_unwanted_then() {
+fn failed_condition_makes_the_blob_unwanted() {
     let index = index();
     let first = put(&index, "a", 1, &[5, 6, 7]);
     let try_with = |number, mode| {
@@ -138,35 +138,39 @@ fn conditions_hold_when_it_is_committed_and_the_blob_is_unwanted_then() {
 }
 
 #[test]
-fn stacks_made_anew_take_the_place_of_the_lost_unless_the_blob_is_gone() {
+fn rebuilt_stacks_replace_lost_ones_of_existing_blobs() {
     let index = index();
     put(&index, "a", 1, &[5, 6, 7]);
-    let anew = vec![(1, PlaceId::new(9)), (2, PlaceId::new(7))];
-    let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
-    assert!(index.moved(GROUP, blob(1), sequence, anew.clone(), Vec::new()).unwrap());
+    let rebuilt = vec![(1, PlaceId::new(9)), (2, PlaceId::new(7))];
+    let sequence = index.begin(GROUP, blob(1), rebuilt.clone()).unwrap();
+    assert!(index.record_rebuilt(GROUP, blob(1), sequence, rebuilt.clone(), Vec::new()).unwrap());
     let row = index.blob(GROUP, blob(1)).unwrap().unwrap();
     assert_eq!(row.places, [Some(5), Some(9), Some(7)]);
     assert_eq!(unwanted(&index), [(blob(1), vec![(1, PlaceId::new(6))])]);
     run(index.delete("a")).unwrap();
-    let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
-    assert!(!index.moved(GROUP, blob(1), sequence, anew, Vec::new()).unwrap());
+    let sequence = index.begin(GROUP, blob(1), rebuilt.clone()).unwrap();
+    assert!(!index.record_rebuilt(GROUP, blob(1), sequence, rebuilt, Vec::new()).unwrap());
     assert_eq!(unwanted(&index).len(), 3);
     assert_eq!(index.abandon_intents().unwrap(), 0);
 }
 
 #[test]
-fn a_stack_that_failed_to_be_made_anew_is_unwanted_where_it_was_tried() {
+fn failed_rebuild_leaves_an_unwanted_stack() {
     let index = index();
     put(&index, "a", 1, &[5, 6, 7]);
     let tried = vec![(0, PlaceId::new(8)), (1, PlaceId::new(9))];
     let sequence = index.begin(GROUP, blob(1), tried).unwrap();
-    assert!(index.moved(GROUP, blob(1), sequence, vec![(1, PlaceId::new(9))], Vec::new()).unwrap());
+    assert!(
+        index
+            .record_rebuilt(GROUP, blob(1), sequence, vec![(1, PlaceId::new(9))], Vec::new())
+            .unwrap()
+    );
     let left = vec![(0, PlaceId::new(8)), (1, PlaceId::new(6))];
     assert_eq!(unwanted(&index), [(blob(1), left)]);
 }
 
 #[test]
-fn pages_begin_where_they_are_asked_to() {
+fn pages_begin_at_the_requested_key() {
     let index = index();
     for key in ["a/b", "a/c", "ab", "a/b/c", "b"] {
         run(index.put_inline(object(key), Vec::new(), Mode::Overwrite)).unwrap();
@@ -179,7 +183,7 @@ fn pages_begin_where_they_are_asked_to() {
 }
 
 #[test]
-fn an_index_is_of_one_rack_and_one_coding() {
+fn index_belongs_to_one_rack_and_coding() {
     let index = index();
     let rack = RackId::from_bytes([1; 16]);
     index.claim(rack, Coding::PELICAN).unwrap();
@@ -194,15 +198,16 @@ fn an_index_is_of_one_rack_and_one_coding() {
 }
 
 #[test]
-fn what_is_found_on_disks_is_taken_up_in_the_order_of_its_writing() {
+fn recovered_blobs_are_ordered_by_sequence() {
     let index = index();
-    let found =
-        |number, sequence| index.found(object("a"), pending(number, sequence, &[1, 2, 3])).unwrap();
+    let found = |number, sequence| {
+        index.add_recovered(object("a"), pending(number, sequence, &[1, 2, 3])).unwrap()
+    };
     assert!(found(2, 8));
-    assert!(!found(1, 5), "an earlier one of the same key");
+    assert!(!found(1, 5), "it is older than the blob of the same key");
     assert!(found(3, 9));
     assert_eq!(index.object("a").unwrap().unwrap().sequence, 9);
-    assert!(put(&index, "b", 4, &[1, 2, 3]) > 9, "numbers go on behind those that were found");
+    assert!(put(&index, "b", 4, &[1, 2, 3]) > 9, "sequences continue behind the recovered ones");
 }
 
 #[test]
@@ -225,7 +230,7 @@ fn rows_are_small() {
 }
 
 #[test]
-fn sequences_are_no_less_than_the_clock_says_and_grow_though_it_is_set_back() {
+fn sequences_follow_the_clock_and_only_grow() {
     let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
     let index = index().with_clock(clock.clock());
     let first = put(&index, "a", 1, &[5]);
@@ -238,7 +243,7 @@ fn sequences_are_no_less_than_the_clock_says_and_grow_though_it_is_set_back() {
 }
 
 #[test]
-fn what_is_left_of_a_sweep_stays_unwanted_and_pages_go_on_behind_it() {
+fn uncollected_stacks_stay_unwanted() {
     let index = index();
     for number in 1..4 {
         put(&index, "a", number, &[5, 6, 7]);
@@ -254,7 +259,7 @@ fn what_is_left_of_a_sweep_stays_unwanted_and_pages_go_on_behind_it() {
 }
 
 #[test]
-fn an_index_that_knows_nothing_is_made_another_racks_and_one_that_does_is_not() {
+fn only_an_empty_index_can_be_reassigned() {
     let index = index();
     let (one, other) = (RackId::from_bytes([1; 16]), RackId::from_bytes([2; 16]));
     let coding = Coding::new(3, 2).unwrap();
@@ -263,12 +268,12 @@ fn an_index_that_knows_nothing_is_made_another_racks_and_one_that_does_is_not() 
     assert_eq!(index.rack().unwrap().unwrap().rack, other);
     index.set_disk(PlaceId::new(1), DiskRow { disk: [1; 16], is_given_up: false }).unwrap();
     let refused = index.claim_empty(other, one, coding).unwrap_err().to_string();
-    assert!(refused.contains("knows disks or objects"), "{refused}");
+    assert!(refused.contains("knows its disks or objects"), "{refused}");
     assert_eq!(index.rack().unwrap().unwrap().rack, other);
 }
 
 #[test]
-fn totals_are_those_of_the_blobs_and_are_counted_anew_where_there_are_none() {
+fn totals_match_the_blobs_and_are_recounted_if_missing() {
     let index = index();
     put(&index, "a", 1, &[5, 6, 7]);
     put(&index, "b", 2, &[5, 6, 7]);
@@ -279,10 +284,10 @@ fn totals_are_those_of_the_blobs_and_are_counted_anew_where_there_are_none() {
     let refused = index.commit(object("c"), pending(5, sequence, &[5, 6, 7]), Mode::Create);
     assert!(matches!(refused, Err(StacksError::Exists { .. })), "{refused:?}");
     let found = pending(6, sequence + 9, &[5, 6, 7]);
-    assert!(index.found(object("d"), found.clone()).unwrap());
-    assert!(!index.found(object("d"), found).unwrap(), "it is known");
+    assert!(index.add_recovered(object("d"), found.clone()).unwrap());
+    assert!(!index.add_recovered(object("d"), found).unwrap(), "the index has it already");
     let moved = index.begin(GROUP, blob(3), stacks(&[8])).unwrap();
-    assert!(index.moved(GROUP, blob(3), moved, stacks(&[8]), Vec::new()).unwrap());
+    assert!(index.record_rebuilt(GROUP, blob(3), moved, stacks(&[8]), Vec::new()).unwrap());
 
     let expected = TotalsRow { blobs: 3, bytes: ByteCount::new(15_000) };
     assert_eq!(index.totals(GROUP).unwrap(), expected);

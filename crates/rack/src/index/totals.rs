@@ -5,7 +5,7 @@ use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_disks::{GroupId, PlaceId};
 
 use super::rows::{ROOMS, RoomRow, TOTALS, TotalsRow};
-use super::{Index, group_key, place_key, place_of};
+use super::{Index, group_key, place_from_key, place_key};
 use crate::Result;
 use crate::limits::INDEX_PAGE_MAX;
 
@@ -16,7 +16,7 @@ impl Index {
     /// Those of the store.
     pub fn rooms(&self) -> Result<Vec<(PlaceId, RoomRow)>> {
         let rows = rows_in(&*self.store, ROOMS, &KeyRange::all(), usize::MAX)?;
-        rows.into_iter().map(|(key, row)| Ok((place_of(&key)?, row))).collect()
+        rows.into_iter().map(|(key, row)| Ok((place_from_key(&key)?, row))).collect()
     }
 
     /// Records the space of disks.

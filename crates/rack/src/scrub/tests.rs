@@ -39,55 +39,59 @@ fn none(_: GroupId) -> bool {
 }
 
 #[test]
-fn a_group_that_sleeps_is_woken_after_three_quarters_and_one_that_spins_rides_after_half() {
+fn spinning_group_is_due_earlier_than_standby_group() {
     let mut scrubs = scrubs([whole(0), whole(0)]);
     assert_eq!(scrubs.begin(day(14), |_| true), []);
     assert_eq!(scrubs.begin(day(15), none), []);
-    assert_eq!(scrubs.begin(day(16), |of| of == group(1)), [(group(1), None)]);
-    assert_eq!(scrubs.begin(day(16), |_| true), [(group(0), None)], "another class");
-    scrubs.ended(group(1), &Piece::UpTo(blob(4)), day(16));
-    scrubs.ended(group(0), &Piece::Whole, day(16));
-    assert_eq!(scrubs.of(group(0)), (Some(day(16)), false));
-    assert_eq!(scrubs.begin(day(16), none), [], "it sleeps again, and waits");
-    assert_eq!(scrubs.of(group(1)), (Some(day(0)), true));
-    let woken = UnixTime::from_millis(day(22).as_millis() + DAY_MS / 2);
-    assert_eq!(scrubs.deadline(), Some(woken));
+    assert_eq!(scrubs.begin(day(16), |id| id == group(1)), [(group(1), None)]);
+    assert_eq!(scrubs.begin(day(16), |_| true), [(group(0), None)], "a group of another class");
+    scrubs.record_end(group(1), &Piece::UpTo(blob(4)), day(16));
+    scrubs.record_end(group(0), &Piece::Whole, day(16));
+    assert_eq!(scrubs.status(group(0)), (Some(day(16)), false));
+    assert_eq!(scrubs.begin(day(16), none), [], "it is in standby again, so it is not due");
+    assert_eq!(scrubs.status(group(1)), (Some(day(0)), true));
+    let three_quarters = UnixTime::from_millis(day(22).as_millis() + DAY_MS / 2);
+    assert_eq!(scrubs.deadline(), Some(three_quarters));
     assert_eq!(scrubs.begin(day(22), none), []);
-    assert_eq!(scrubs.begin(woken, none), [(group(1), Some(blob(4)))], "on where it was");
+    assert_eq!(
+        scrubs.begin(three_quarters, none),
+        [(group(1), Some(blob(4)))],
+        "it resumes at its cursor"
+    );
 }
 
 #[test]
-fn of_a_class_one_is_verified_at_a_time_and_the_oldest_first() {
+fn one_group_per_class_is_verified_oldest_first() {
     let mut scrubs = scrubs([whole(5), whole(4), whole(3), whole(6)]);
     assert_eq!(scrubs.begin(day(30), none), [(group(2), None), (group(1), None)]);
     assert_eq!(scrubs.begin(day(30), none), []);
-    scrubs.ended(group(2), &Piece::UpTo(blob(1)), day(30));
+    scrubs.record_end(group(2), &Piece::UpTo(blob(1)), day(30));
     assert_eq!(scrubs.begin(day(30), none), [(group(2), Some(blob(1)))]);
-    scrubs.ended(group(2), &Piece::Whole, day(31));
+    scrubs.record_end(group(2), &Piece::Whole, day(31));
     assert_eq!(scrubs.begin(day(31), none), [(group(0), None)]);
 }
 
 #[test]
-fn what_fails_rests_and_is_tried_again_while_others_go_on() {
+fn failed_group_backs_off_while_others_continue() {
     let mut scrubs = scrubs([whole(0), new(), whole(1)]);
     assert!(scrubs.begin(day(25), none).contains(&(group(0), None)));
-    scrubs.ended(group(0), &Piece::Failed, day(25));
+    scrubs.record_end(group(0), &Piece::Failed, day(25));
     assert!(scrubs.begin(day(25), none).contains(&(group(2), None)));
-    scrubs.ended(group(2), &Piece::Whole, day(25));
+    scrubs.record_end(group(2), &Piece::Whole, day(25));
     let again = UnixTime::from_millis(day(25).as_millis() + 3_600_000);
     assert_eq!(scrubs.begin(again, none), [(group(0), None)]);
 }
 
 #[test]
-fn a_group_of_which_a_disk_was_given_up_is_verified_at_once() {
+fn group_with_a_given_up_disk_is_verified_at_once() {
     let mut scrubs = scrubs([whole(0), ScrubRow { is_asked: true, ..whole(0) }]);
     assert_eq!(scrubs.begin(day(0), none), [(group(1), None)]);
-    scrubs.ended(group(1), &Piece::Whole, day(0));
+    scrubs.record_end(group(1), &Piece::Whole, day(0));
     assert_eq!(scrubs.begin(day(0), none), []);
 }
 
 #[test]
-fn a_clock_that_is_set_back_puts_off_by_one_interval_and_no_more() {
+fn clock_set_back_delays_by_at_most_one_interval() {
     let mut scrubs = scrubs([whole(5000)]);
     assert_eq!(scrubs.begin(day(10), none), []);
     assert_eq!(scrubs.begin(day(40), none), [(group(0), None)]);
@@ -110,7 +114,7 @@ proptest! {
         for hour in 0..180 * 24 {
             let now = UnixTime::from_millis(MADE + hour * 3_600_000);
             let spins: Vec<bool> = (0..count).map(|_| stream.below(50) == 0).collect();
-            for (group, _) in scrubs.begin(now, |of| spins[of.as_usize()]) {
+            for (group, _) in scrubs.begin(now, |group| spins[group.as_usize()]) {
                 let at = group.as_usize();
                 pieces[at] += 1;
                 let piece = match (stream.below(10) < fails, pieces[at]) {
@@ -121,7 +125,7 @@ proptest! {
                 if piece == Piece::Whole {
                     (pieces[at], whole_at[at]) = (0, now.as_millis());
                 }
-                scrubs.ended(group, &piece, now);
+                scrubs.record_end(group, &piece, now);
             }
             for &at in &whole_at[..count as usize] {
                 prop_assert!(now.as_millis() - at <= 30 * DAY_MS, "{} days", hour / 24);

@@ -29,19 +29,19 @@ impl<R: ReadAt> StackReader<R> {
 
     /// Prefetches the fragment of a stripe.
     pub fn will_need(&self, stripe: u64) {
-        let (at, bytes) = self.place_of(stripe);
+        let (at, bytes) = self.fragment_range(stripe);
         self.source.will_need(at, bytes);
     }
 
     /// Whether the prefetch would block until the disk has read it.
     #[must_use]
     pub fn waits_for(&self, stripe: u64) -> bool {
-        let (at, bytes) = self.place_of(stripe);
+        let (at, bytes) = self.fragment_range(stripe);
         self.source.waits_for(at, bytes)
     }
 
     /// Returns where the fragment of a stripe begins, and its length including the checksum.
-    fn place_of(&self, stripe: u64) -> (u64, u64) {
+    fn fragment_range(&self, stripe: u64) -> (u64, u64) {
         let length = self.stripes.fragment_bytes(stripe) + SUM_BYTES;
         (self.header_bytes + self.stripes.offset(stripe), bytes(length))
     }
@@ -69,7 +69,9 @@ impl<R: ReadAt> StackReader<R> {
         source.read_exact_at(&mut trailer, have - bytes(TRAILER_BYTES))?;
         let trailer = Trailer::parse(&trailer)?;
         if (trailer.blob, trailer.index) != (header.blob, header.index) {
-            return Err(Fault::Damaged { detail: "header and trailer of two stacks".to_owned() });
+            return Err(Fault::Damaged {
+                detail: "header and trailer belong to different stacks".to_owned(),
+            });
         }
         let stripes = Stripes::new(header.coding, trailer.length);
         let need = stripes.stack_bytes(bytes(length));
@@ -102,8 +104,12 @@ impl<R: ReadAt> StackReader<R> {
     /// # Errors
     /// The fault; then the content of `fragment` is undefined.
     pub fn fragment(&self, stripe: u64, fragment: &mut [u8]) -> Result<(), Fault> {
-        assert_eq!(fragment.len(), self.stripes.fragment_bytes(stripe), "room for the fragment");
-        let (at, _) = self.place_of(stripe);
+        assert_eq!(
+            fragment.len(),
+            self.stripes.fragment_bytes(stripe),
+            "the buffer has the length of the fragment"
+        );
+        let (at, _) = self.fragment_range(stripe);
         let mut sum = [0; SUM_BYTES];
         self.source.read_exact_at(fragment, at)?;
         self.source.read_exact_at(&mut sum, at + bytes(fragment.len()))?;

@@ -1,4 +1,4 @@
-//! Asks the disks which rack they belong to, when no index knows it.
+//! Reads from the disks which rack they belong to, when no index knows it.
 
 use fulgurite_disks::{Backend, Cause, DisksError, Guard, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_units::{Duration, RackId};
@@ -28,7 +28,9 @@ impl RackStore {
             match answer {
                 Ok(Some(rack)) => return Ok(Some(rack)),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%place, "a disk does not say whose it is: {error}"),
+                Err(error) => {
+                    tracing::warn!(%place, "cannot read which rack a disk belongs to: {error}")
+                }
             }
         }
         Ok(None)
@@ -58,6 +60,6 @@ fn spin_down(backend: &dyn Backend, guard: &Guard, place: PlaceId) {
         guard.turn(place, Power::Standby)
     };
     if let Err(error) = down() {
-        tracing::warn!(%place, "a disk is not put down: {error}");
+        tracing::warn!(%place, "cannot spin a disk down: {error}");
     }
 }

@@ -20,8 +20,8 @@ use crate::format::Coding;
 use crate::index::Index;
 use crate::scrub::{ScrubPolicy, Scrubs};
 use crate::work::{
-    CompleteBlobs, DiskContext, Group, Injected, PlacementPolicy, Places, Room, Starts, Unmended,
-    disk_name, initialize,
+    CompleteBlobs, DiskContext, Group, Injected, PlacementPolicy, Places, Room, Starts,
+    UnrepairedBlobs, disk_name, initialize,
 };
 use crate::{Result, StacksError};
 
@@ -120,7 +120,7 @@ impl RackStore {
             let store = Self::start(options, Some(New::Adopt(rack)))?;
             let (taken, refused) = store.init_groups().await?;
             for detail in &refused {
-                tracing::error!("a disk is not taken: {detail}");
+                tracing::error!("a disk is not used: {detail}");
             }
             if taken > 0 || refused.is_empty() {
                 return Ok(store);
@@ -145,7 +145,7 @@ impl RackStore {
     /// When the index cannot be opened, for example because another program has it open.
     pub fn is_begun(directory: &Path) -> Result<bool> {
         let path = directory.join(INDEX);
-        if !path.try_exists().map_err(StacksError::io("look for", &path))? {
+        if !path.try_exists().map_err(StacksError::io("find", &path))? {
             return Ok(false);
         }
         on_own_thread(|| Ok(Index::open(&path)?.rack()?.is_some()))
@@ -195,7 +195,7 @@ impl RackStore {
             places,
             complete,
             starts,
-            unmended: Unmended::default(),
+            unrepaired: UnrepairedBlobs::default(),
             clock: clock_too,
         });
         let staging = Staging::open(options.directory.join("staging"))?;
@@ -255,8 +255,8 @@ impl RackStore {
         let disks = groups.into_iter().flat_map(|group| group.disks);
         let new = disks.filter(|disk| self.inner().ctx.places.is_new(disk.place));
         let reasons = new.map(|disk| {
-            let trouble = disk.trouble.unwrap_or_else(|| "it did not come up".to_owned());
-            format!("{}: {trouble}", disk_name(disk.place))
+            let failure = disk.trouble.unwrap_or_else(|| "it did not come up".to_owned());
+            format!("{}: {failure}", disk_name(disk.place))
         });
         Ok(reasons.collect())
     }
@@ -288,12 +288,15 @@ fn open_ledger(directory: &Path) -> Result<LedgerFile> {
     let (ledger, reloaded) = LedgerFile::open_or_quarantine(&directory.join("ledger"))?;
     if let Some((aside, problem)) = &reloaded.set_aside {
         tracing::error!(
-            "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and a new one \
+            "the spin-up ledger is damaged ({problem}): it is {aside:?} now, and a new one \
              starts with what could be read of it"
         );
     }
     if reloaded.torn_bytes > 0 {
-        tracing::warn!(bytes = reloaded.torn_bytes, "the end of the ledger of wakes was cut off");
+        tracing::warn!(
+            bytes = reloaded.torn_bytes,
+            "dropped a torn last line of the spin-up ledger"
+        );
     }
     Ok(ledger)
 }
@@ -302,8 +305,8 @@ fn open_ledger(directory: &Path) -> Result<LedgerFile> {
 fn remember(rack: &mut Rack, ledger: &LedgerFile, clock: &Clock) {
     let now = clock.now();
     for (place, totals) in ledger.ledger().places() {
-        let wakes = totals.hours().map(|(end, count)| (now.since(end), count));
-        rack.record_past_spin_ups(clock.passed(), place, wakes);
+        let spin_ups = totals.hours().map(|(end, count)| (now.since(end), count));
+        rack.record_past_spin_ups(clock.passed(), place, spin_ups);
     }
 }
 
@@ -335,7 +338,7 @@ fn open_index(
     clock: &Clock,
 ) -> Result<(RackId, Index)> {
     let path = directory.join(INDEX);
-    let is_there = path.try_exists().map_err(StacksError::io("look for", &path))?;
+    let is_there = path.try_exists().map_err(StacksError::io("find", &path))?;
     if !is_there && new.is_none() {
         let detail = format!("there is no rack in {directory:?}: it has no index");
         return Err(StacksError::Invalid { detail });
@@ -349,7 +352,7 @@ fn open_index(
         }
         (Some(found), _) => found.rack,
         (None, Some(New::Init(rack) | New::Adopt(rack))) => rack,
-        (None, None) => return Err(StacksError::Unmade { folder: directory.to_owned() }),
+        (None, None) => return Err(StacksError::Incomplete { folder: directory.to_owned() }),
     };
     index.claim(rack, coding)?;
     Ok((rack, index))
@@ -374,7 +377,9 @@ fn guarded(
             return invalid(format!("place {place} has no directory"));
         };
         if let Some(other) = taken.insert(root, place) {
-            return invalid(format!("places {other} and {place} have one directory, {root:?}"));
+            return invalid(format!(
+                "places {other} and {place} have the same directory, {root:?}"
+            ));
         }
         match &pacer {
             Some(pacer) => guard.add_paced(place, root.clone(), pacer.clone()),
@@ -383,8 +388,10 @@ fn guarded(
         places.add(place, group, disks.get(&place).cloned(), rooms.get(&place).copied());
     }
     if options.roots.len() > taken.len() {
-        let (given, there) = (options.roots.len(), taken.len());
-        return invalid(format!("{given} directories were given, and the rack has {there} places"));
+        let (configured, expected) = (options.roots.len(), taken.len());
+        return invalid(format!(
+            "{configured} directories are configured, but the rack has {expected} places"
+        ));
     }
     Ok((guard, places))
 }
@@ -412,7 +419,7 @@ impl PlacementPolicy for SetPlacement {
         // the disk with the most free space.
         let mut chosen: Vec<PlaceId> = Vec::new();
         while chosen.len() < count {
-            let held = |set: &Vec<PlaceId>| {
+            let stack_count = |set: &Vec<PlaceId>| {
                 set.iter().filter(|place| taken.contains(place) || chosen.contains(place)).count()
             };
             let free = |set: &Vec<PlaceId>| {
@@ -420,8 +427,8 @@ impl PlacementPolicy for SetPlacement {
                     set.iter().filter(|place| !taken.contains(place) && !chosen.contains(place));
                 open.filter_map(room_of).max_by_key(|room| room.free).copied()
             };
-            let best = here.iter().filter_map(|set| Some((held(set), free(set)?)));
-            let best = best.min_by_key(|(held, room)| (*held, std::cmp::Reverse(room.free)));
+            let best = here.iter().filter_map(|set| Some((stack_count(set), free(set)?)));
+            let best = best.min_by_key(|(count, room)| (*count, std::cmp::Reverse(room.free)));
             let Some((_, room)) = best else { break };
             chosen.push(room.place);
         }

@@ -10,10 +10,10 @@ use crate::limits::{READ_REPAIR_BACKOFF, READ_REPAIR_BACKOFF_MAX, READ_REPAIRS_M
 
 /// When the repair of each blob may be retried.
 #[derive(Debug, Default)]
-pub(super) struct ReadRepairs(Mutex<BTreeMap<BlobId, Tried>>);
+pub(super) struct ReadRepairs(Mutex<BTreeMap<BlobId, RepairState>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Tried {
+struct RepairState {
     /// Number of failed attempts.
     times: u32,
     /// None while it is running.
@@ -23,41 +23,41 @@ struct Tried {
 impl ReadRepairs {
     /// Whether a blob is to be repaired now. If so, it is marked as running.
     pub(super) fn begin(&self, blob: BlobId, now: Instant) -> bool {
-        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let rests = |tried: &Tried| tried.until.is_none_or(|until| now < until);
-        let times = match tried.get(&blob) {
-            Some(known) if rests(known) => return false,
+        let mut repairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_backing_off = |repair: &RepairState| repair.until.is_none_or(|until| now < until);
+        let times = match repairs.get(&blob) {
+            Some(known) if is_backing_off(known) => return false,
             Some(known) => known.times,
             None => 0,
         };
-        if tried.len() >= READ_REPAIRS_MAX {
-            tried.retain(|_, known| rests(known));
-            if tried.len() >= READ_REPAIRS_MAX {
+        if repairs.len() >= READ_REPAIRS_MAX {
+            repairs.retain(|_, known| is_backing_off(known));
+            if repairs.len() >= READ_REPAIRS_MAX {
                 // With so many failures, a verification has to find them all.
                 return false;
             }
         }
-        tried.insert(blob, Tried { times, until: None });
+        repairs.insert(blob, RepairState { times, until: None });
         true
     }
 
     /// Returns the number of blobs whose repair failed and has not succeeded since.
     pub(super) fn failed_count(&self) -> u64 {
-        let tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::format::bytes(tried.values().filter(|known| known.times > 0).count())
+        let repairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::format::bytes(repairs.values().filter(|known| known.times > 0).count())
     }
 
     /// Records the end of a repair: the blob is done, or backs off.
     pub(super) fn end(&self, blob: BlobId, is_well: bool, now: Instant) {
-        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut repairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if is_well {
-            tried.remove(&blob);
+            repairs.remove(&blob);
             return;
         }
-        let Some(known) = tried.get_mut(&blob) else { return };
-        let rest =
+        let Some(known) = repairs.get_mut(&blob) else { return };
+        let backoff =
             READ_REPAIR_BACKOFF.as_nanos().checked_shl(known.times.min(16)).unwrap_or(u64::MAX);
-        known.until = Some(now + Duration::from_nanos(rest).min(READ_REPAIR_BACKOFF_MAX));
+        known.until = Some(now + Duration::from_nanos(backoff).min(READ_REPAIR_BACKOFF_MAX));
         known.times += 1;
     }
 }

@@ -64,7 +64,7 @@ impl RackStore {
         Box::pin(async move {
             let (mut report, all) = (Report::default(), |_: &BlobRow| true);
             for &group in &self.inner().groups.clone() {
-                progress.expect(self.bytes_of(group, all)?);
+                progress.expect(self.selected_bytes(group, all)?);
             }
             for &group in &self.inner().groups.clone() {
                 let (of_group, is_over) = self.repair(group, Kind::Scrub, all, progress).await?;
@@ -113,7 +113,7 @@ impl RackStore {
             self.inner().ctx.fail.pass("rack-given-up");
             self.inner().driver.give_up(place)?;
             let is_selected = move |row: &BlobRow| !row.indices_in(place).is_empty();
-            progress.expect(self.bytes_of(group, is_selected)?);
+            progress.expect(self.selected_bytes(group, is_selected)?);
             let (report, is_over) =
                 self.repair(group, Kind::Rebuild, is_selected, progress).await?;
             if is_over && report.problems.is_empty() {
@@ -154,13 +154,13 @@ impl RackStore {
             if self.inner().ctx.places.is_new(place) {
                 let reasons = self.untaken_reasons().await?;
                 return Err(StacksError::WrongDisk {
-                    detail: format!("it is not replaced: {}", reasons.join("; ")),
+                    detail: format!("the disk is not replaced: {}", reasons.join("; ")),
                 });
             }
             let is_selected = move |row: &BlobRow| {
                 !row.indices_in(place).is_empty() || row.places.contains(&None)
             };
-            progress.expect(self.bytes_of(group, is_selected)?);
+            progress.expect(self.selected_bytes(group, is_selected)?);
             Ok(self.repair(group, Kind::Rebuild, is_selected, progress).await?.0)
         })
     }
@@ -196,7 +196,7 @@ impl RackStore {
             if is_over && self.inner().ctx.starts.is_index_older() {
                 self.write_index(Index::record_recovered).await?;
                 self.inner().ctx.starts.recovered();
-                tracing::info!("the index of the rack has again what its disks have");
+                tracing::info!("the index of the rack is complete again");
             }
             Ok(all)
         })
@@ -223,7 +223,7 @@ impl RackStore {
     }
 
     /// Returns the total bytes of the blobs of a group selected by `is_selected`.
-    fn bytes_of(
+    fn selected_bytes(
         &self,
         group: GroupId,
         is_selected: impl Fn(&BlobRow) -> bool,
@@ -321,7 +321,7 @@ fn repair_all(inner: &super::Inner, group: &Group, blobs: &[BlobId]) -> Result<R
                 report.made += crate::format::bytes(repaired.rebuilt.len());
                 if repaired.still_lost() > 0 {
                     let lost = crate::error::list(&repaired.lost);
-                    report.problems.push(format!("blob {blob} stays below its redundancy: {lost}"));
+                    report.problems.push(format!("blob {blob} still lacks redundancy: {lost}"));
                 }
             }
             Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {

@@ -51,7 +51,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn stacks_of_version_1_stay_as_they_are() {
+fn version_1_stacks_match_the_golden_files() {
     let mut golden = String::new();
     for (number, coding, bytes) in blobs() {
         let header = Header {

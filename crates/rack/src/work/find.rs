@@ -158,14 +158,14 @@ fn add_claim<R: crate::stack::ReadAt>(
     (blob, index, place): (BlobId, u8, PlaceId),
     opened: Result<StackReader<R>, Fault>,
 ) -> Result<(), Fault> {
-    let stranger = |detail: String| Err(Fault::Stranger { detail });
+    let mismatch = |detail: String| Err(Fault::Mismatch { detail });
     let stack = opened?;
     let header = stack.header();
     if header.rack != ctx.rack {
-        return stranger(format!("a stack of rack {}", header.rack));
+        return mismatch(format!("a stack of rack {}", header.rack));
     }
     if (header.blob, header.index) != (blob, index) {
-        return stranger(format!("stack {} of blob {}", header.index, header.blob));
+        return mismatch(format!("stack {} of blob {}", header.index, header.blob));
     }
     let claims = claims.entry(blob).or_insert_with(|| BlobClaims {
         coding: header.coding,
@@ -176,14 +176,14 @@ fn add_claim<R: crate::stack::ReadAt>(
     });
     let trailer = Trailer { index: claims.trailer.index, ..*stack.trailer() };
     if claims.trailer != trailer || claims.coding != header.coding || claims.entry != header.entry {
-        return stranger("a stack that says other things than the first of its blob".to_owned());
+        return mismatch("a stack that contradicts the first stack of its blob".to_owned());
     }
     if ctx.starts.is_index_older() && claims.places.contains_key(&index) {
         claims.spare.push((index, place));
         return Ok(());
     }
     if let Some(other) = claims.places.insert(index, place) {
-        return stranger(format!("a second stack {index} of its blob, as on {}", disk_name(other)));
+        return mismatch(format!("a second stack {index} of its blob, as on {}", disk_name(other)));
     }
     Ok(())
 }
@@ -222,7 +222,7 @@ fn recover_blob(
         information: coding.information(),
         places: (0..coding.stacks()).map(at).collect(),
     };
-    match ctx.index.found(object, PendingBlob { blob, group: group.id, row })? {
+    match ctx.index.add_recovered(object, PendingBlob { blob, group: group.id, row })? {
         true => {
             found.blobs += 1;
             ctx.index.spare(group.id, blob, spare)?;

@@ -66,7 +66,7 @@ pub fn gc(ctx: &DiskContext, group: &Group) -> Result<GcReport> {
         .filter(|&place| {
             let synced = ctx.sync_names(place);
             if let Err(fault) = &synced {
-                tracing::warn!(%place, "{}: a sweep is not over: {fault}", disk_name(place));
+                tracing::warn!(%place, "{}: garbage left over: {fault}", disk_name(place));
             }
             synced.is_err()
         })
@@ -152,8 +152,8 @@ fn is_complete(ctx: &DiskContext, group: &Group, unwanted: &Unwanted) -> Result<
     }
     tracing::warn!(
         blob = %unwanted.blob, group = %group.id, key = object.key,
-        "a blob is whole, and the index knows of no success: it stays. If the index is an older \
-         copy, look through the disks for what it lacks (recover)"
+        "a blob is complete but was never committed, so it stays. If the index is an older copy, \
+         add the blob with `fulgurite rack recover`"
     );
     ctx.complete.lock().insert(unwanted.blob, object.key);
     Ok(true)

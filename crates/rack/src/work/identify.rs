@@ -41,16 +41,18 @@ pub fn identify(ctx: &DiskContext, place: PlaceId) -> Result<Identification, Fau
                 Ok(false) => {}
                 Ok(true) => tracing::warn!(%place, "{DISK_FILE} is rebuilt from its copy"),
                 // The disk is the right one; the next arrival tries again.
-                Err(fault) => tracing::warn!(%place, "{DISK_FILE} has no second copy: {fault}"),
+                Err(fault) => {
+                    tracing::warn!(%place, "cannot write the second copy of {DISK_FILE}: {fault}")
+                }
             }
             // On failure only its space is unknown.
             let _ = ctx.query_space(place);
             Ok(count_disk(ctx, place, &lease))
         }
         None => match read_identity(&lease)? {
-            Some(found) if !found.is_of(ctx.rack, place) => {
+            Some(found) if !found.matches(ctx.rack, place) => {
                 let detail = format!("the disk of place {} of rack {}", found.place, found.rack);
-                Err(Fault::Stranger { detail })
+                Err(Fault::Mismatch { detail })
             }
             Some(_) | None => Ok(Identification::New),
         },
@@ -95,7 +97,7 @@ fn make(
 ) -> Result<[u8; 16], Fault> {
     let lease = ctx.guard.acquire(place).map_err(|error| fault(&error))?;
     lease.prepare().map_err(|error| fault(&error))?;
-    let found = read_identity(&lease)?.filter(|found| found.is_of(ctx.rack, place));
+    let found = read_identity(&lease)?.filter(|found| found.matches(ctx.rack, place));
     let disk = match found {
         Some(found) => {
             found.id().map_err(|error| Fault::Damaged { detail: error_chain(&error) })?

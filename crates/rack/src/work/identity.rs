@@ -49,7 +49,7 @@ impl DiskIdentity {
     }
 
     /// Whether it names this rack and place.
-    pub(super) fn is_of(&self, rack: RackId, place: PlaceId) -> bool {
+    pub(super) fn matches(&self, rack: RackId, place: PlaceId) -> bool {
         (self.rack, self.place) == (rack, place)
     }
 
@@ -136,7 +136,7 @@ fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
 /// # Errors
 /// What it is instead.
 pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(), Fault> {
-    let stranger = |detail: String| Err(Fault::Stranger { detail });
+    let mismatch = |detail: String| Err(Fault::Mismatch { detail });
     // Another rack's disk has two files that say so. If one file is right, the other is damaged.
     if read_one(lease, DISK_FILE_COPY).is_ok_and(|copy| copy.as_ref() == Some(expected)) {
         return match read_one(lease, DISK_FILE) {
@@ -148,19 +148,19 @@ pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(
         if !lease.exists("").map_err(|error| fault(&error))? {
             return Err(Fault::OutOfReach { reason: "its directory is not there".to_owned() });
         }
-        return stranger("a disk that says nothing of itself".to_owned());
+        return mismatch("a disk without an identity file".to_owned());
     };
     if found.rack != expected.rack {
-        return stranger(format!("a disk of rack {}", found.rack));
+        return mismatch(format!("a disk of rack {}", found.rack));
     }
     if found.place != expected.place {
-        return stranger(format!("the disk of place {}", found.place));
+        return mismatch(format!("the disk of place {}", found.place));
     }
     if found.disk != expected.disk {
-        return stranger(format!("disk {}, and disk {} belongs here", found.disk, expected.disk));
+        return mismatch(format!("disk {}, and disk {} belongs here", found.disk, expected.disk));
     }
     if found.group != expected.group {
-        return stranger(format!("a disk of group {}", found.group));
+        return mismatch(format!("a disk of group {}", found.group));
     }
     Ok(())
 }
@@ -185,13 +185,13 @@ pub(crate) fn write_identity(
         }
         Some(found) => {
             let detail = format!("disk {} of rack {}", found.disk, found.rack);
-            return Err(Fault::Stranger { detail });
+            return Err(Fault::Mismatch { detail });
         }
         None => {}
     }
     if lease.exists(STACKS).map_err(io)? {
-        let detail = format!("a disk with a folder {STACKS:?} that says nothing of itself");
-        return Err(Fault::Stranger { detail });
+        let detail = format!("a disk with a folder {STACKS:?} but no identity file");
+        return Err(Fault::Mismatch { detail });
     }
     put_one(lease, identity, DISK_FILE)?;
     named();

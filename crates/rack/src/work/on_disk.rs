@@ -165,7 +165,7 @@ impl ReadAt for StackSource {
     fn waits_for(&self, offset: u64, bytes: u64) -> bool {
         self.window.as_ref().is_some_and(|window| {
             let window = window.lock().unwrap_or_else(PoisonError::into_inner);
-            !window.has(offset, bytes)
+            !window.contains(offset, bytes)
         })
     }
 }
@@ -177,20 +177,20 @@ pub(crate) struct StackSink {
     lease: Lease,
     place: PlaceId,
     injected: Injected,
-    at: u64,
+    offset: u64,
     /// Bytes written since writeback was last started.
-    behind: u64,
+    unflushed: u64,
 }
 
 impl Sink for StackSink {
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let count = crate::format::bytes(bytes.len());
         self.injected.check_write(self.place, count)?;
-        self.file.write_all_at(bytes, self.at).map_err(|error| fault(&error))?;
-        self.at += count;
-        self.behind += count;
-        if self.behind >= WRITE_BEHIND_BYTES {
-            self.behind = 0;
+        self.file.write_all_at(bytes, self.offset).map_err(|error| fault(&error))?;
+        self.offset += count;
+        self.unflushed += count;
+        if self.unflushed >= WRITE_BEHIND_BYTES {
+            self.unflushed = 0;
             // Starts writeback, so that the disk works while the next stripe is encoded.
             self.file.drop_cache().map_err(|error| fault(&error))?;
         }
@@ -246,7 +246,14 @@ impl DiskContext {
         }
         let file = created.map_err(|error| fault(&error))?;
         file.reserve(bytes).map_err(|error| fault(&error))?;
-        Ok(StackSink { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
+        Ok(StackSink {
+            file,
+            lease,
+            place,
+            injected: self.injected.clone(),
+            offset: 0,
+            unflushed: 0,
+        })
     }
 
     /// Renames a stack over the old one, and syncs the folder.

@@ -1,4 +1,4 @@
-//! Finds space for the stacks of a blob and asks for their placement.
+//! Finds space for the stacks of a blob and has the policy choose their places.
 
 use fulgurite_disks::{PlaceId, Space};
 use fulgurite_units::ByteCount;
@@ -58,7 +58,7 @@ impl DiskContext {
             return Ok(chosen);
         }
         let detail = format!(
-            "{} has {have} disks with room for a stack of {stack}, and a blob in {coding} stacks \
+            "{} has {have} disks with space for a stack of {stack}, but a blob in {coding} stacks \
              needs {count}",
             group.name()
         );

@@ -69,7 +69,7 @@ pub fn repair_blob(ctx: &DiskContext, group: &Group, blob: BlobId) -> Result<Opt
                 rebuilt.push((index, place));
             }
             Err(fault) => {
-                tracing::warn!(%blob, %place, "a stack is not rebuilt: {fault}");
+                tracing::warn!(%blob, %place, "cannot rebuild a stack: {fault}");
             }
         }
     }
@@ -92,7 +92,8 @@ pub fn repair_blob(ctx: &DiskContext, group: &Group, blob: BlobId) -> Result<Opt
     });
     ctx.fail.pass("rack-rebuilt");
     let stay = lost.iter().filter(|lost| lost.fault.is_foreign()).map(|lost| lost.index);
-    let is_alive = ctx.index.moved(group.id, blob, sequence, rebuilt.clone(), stay.collect())?;
+    let is_alive =
+        ctx.index.record_rebuilt(group.id, blob, sequence, rebuilt.clone(), stay.collect())?;
     Ok(is_alive.then_some(RepairResult { lost, rebuilt }))
 }
 

@@ -13,7 +13,7 @@ use crate::{Result, StacksError};
 ///
 /// # Errors
 /// Those of the index.
-pub(crate) fn piece_of(
+pub(crate) fn piece_blobs(
     ctx: &DiskContext,
     group: fulgurite_disks::GroupId,
     after: Option<BlobId>,
@@ -32,7 +32,7 @@ pub(crate) fn scrub(
     after: Option<BlobId>,
     now_ms: u64,
 ) -> Result<Piece> {
-    let blobs = piece_of(ctx, group.id, after)?;
+    let blobs = piece_blobs(ctx, group.id, after)?;
     let mut problems = 0;
     for (blob, _) in &blobs {
         let problem = match repair_blob(ctx, group, *blob) {
@@ -41,7 +41,7 @@ pub(crate) fn scrub(
                     let detail = crate::error::list(&repaired.lost);
                     return Err(StacksError::Busy { detail });
                 }
-                format!("it stays below its redundancy: {}", crate::error::list(&repaired.lost))
+                format!("it still lacks redundancy: {}", crate::error::list(&repaired.lost))
             }
             Ok(_) => continue,
             Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {
@@ -52,10 +52,10 @@ pub(crate) fn scrub(
         };
         problems += 1;
         tracing::error!(group = %group.id, %blob, "a verification found a blob damaged: {problem}");
-        ctx.unmended.found(group.id, *blob, problem);
+        ctx.unrepaired.record(group.id, *blob, problem);
     }
     if let Err(error) = gc(ctx, group) {
-        tracing::warn!(group = %group.id, "a sweep failed: {error}");
+        tracing::warn!(group = %group.id, "garbage collection failed: {error}");
     }
     let last = blobs.last().map(|(blob, _)| *blob);
     let is_whole = blobs.len() < REPAIR_BLOBS_MAX;

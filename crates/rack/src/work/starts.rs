@@ -21,9 +21,9 @@ pub(super) const START_FILE: &str = "fulgurite-start.json";
 const FORMAT: &str = "fulgurite-start-1";
 
 /// Advice for the operator when the index is an older copy.
-const REMEDY: &str = "bring the newer copy back while nobody serves it, or run `fulgurite rack \
-                      recover`, which takes up what was put since and forgets what is gone; until \
-                      then nothing is swept";
+const REMEDY: &str = "stop the rack and restore the newer copy, or run `fulgurite rack recover`, \
+                      which adds newer objects and removes deleted ones; until then nothing is \
+                      garbage-collected";
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,9 +60,9 @@ impl Starts {
             tracing::warn!(
                 recorded,
                 of_ledger,
-                "the ledger of wakes is an older copy, or was lost: wakes since then are missing \
-                 in it and in budgets; bring the newer copy back while nobody serves the rack, or \
-                 go on without them"
+                "the spin-up ledger is an older copy, or was lost: later spin-ups are missing \
+                 in it and in budgets; stop the rack and restore the newer copy, or continue \
+                 without them"
             );
         }
         if index.is_older()? {
@@ -104,7 +104,7 @@ pub(crate) fn count(index: &Index, ledger: &mut LedgerFile) -> Result<u64> {
     let start = index.begin_start()?;
     match ledger.record_start(start) {
         Ok(()) => index.record_ledger_start(start)?,
-        Err(error) => tracing::warn!("a start is not counted: {}", error_chain(&error)),
+        Err(error) => tracing::warn!("cannot count a start: {}", error_chain(&error)),
     }
     Ok(start)
 }
@@ -118,7 +118,7 @@ pub(super) fn count_disk(ctx: &DiskContext, place: PlaceId, lease: &Lease) -> Id
     let recorded = match read_start(lease) {
         Ok(recorded) => recorded,
         Err(fault) => {
-            tracing::warn!(%place, "{}: which start it knows of: {fault}", disk_name(place));
+            tracing::warn!(%place, "{}: cannot read its start count: {fault}", disk_name(place));
             0
         }
     };
@@ -138,7 +138,7 @@ pub(super) fn count_disk(ctx: &DiskContext, place: PlaceId, lease: &Lease) -> Id
         Ok(()) => drop(lock(&starts.disks).insert(place, number)),
         // The next spin-up tries again.
         Err(reason) => {
-            tracing::warn!(%place, "{}: a start is not counted: {reason}", disk_name(place))
+            tracing::warn!(%place, "{}: cannot record its start count: {reason}", disk_name(place))
         }
     }
     if recorded < expected { Identification::Older } else { Identification::Known }
@@ -152,7 +152,7 @@ fn index_is_older(ctx: &DiskContext, place: PlaceId, recorded: u64) {
     let number = recorded.saturating_add(1);
     starts.number.fetch_max(number, Ordering::SeqCst);
     if let Err(error) = ctx.index.record_older(number) {
-        tracing::warn!("an older copy of the index is not noted: {}", error_chain(&error));
+        tracing::warn!("cannot record that the index is an older copy: {}", error_chain(&error));
     }
     if !is_known {
         tracing::error!(

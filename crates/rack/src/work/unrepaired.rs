@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use fulgurite_disks::GroupId;
 use fulgurite_units::BlobId;
 
-use crate::limits::UNMENDED_WAITING_MAX;
+use crate::limits::UNREPAIRED_WAITING_MAX;
 
 /// A blob that lacks stacks or cannot be read, after an attempt to repair it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnmendedBlob {
+pub(crate) struct UnrepairedBlob {
     pub(crate) group: GroupId,
     pub(crate) blob: BlobId,
     /// Description of the damage.
@@ -19,13 +19,13 @@ pub(crate) struct UnmendedBlob {
 
 /// Unrepaired blobs.
 #[derive(Debug, Default)]
-pub struct Unmended {
+pub struct UnrepairedBlobs {
     /// Number found by reads.
     count: AtomicU64,
-    waiting: Mutex<Vec<UnmendedBlob>>,
+    waiting: Mutex<Vec<UnrepairedBlob>>,
 }
 
-impl Unmended {
+impl UnrepairedBlobs {
     /// Returns the number of blobs that reads found and that have not been repaired since.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
@@ -37,15 +37,15 @@ impl Unmended {
     }
 
     /// Queues a blob for subscribers. If very many are queued, the rest is dropped.
-    pub(crate) fn found(&self, group: GroupId, blob: BlobId, detail: String) {
+    pub(crate) fn record(&self, group: GroupId, blob: BlobId, detail: String) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < UNMENDED_WAITING_MAX {
-            waiting.push(UnmendedBlob { group, blob, detail });
+        if waiting.len() < UNREPAIRED_WAITING_MAX {
+            waiting.push(UnrepairedBlob { group, blob, detail });
         }
     }
 
     /// Returns the blobs queued since the last call.
-    pub(crate) fn take(&self) -> Vec<UnmendedBlob> {
+    pub(crate) fn take(&self) -> Vec<UnrepairedBlob> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -35,7 +35,7 @@ struct Pages {
     buffer: Vec<u8>,
     /// Their offset in the file.
     start: u64,
-    have: usize,
+    filled: usize,
 }
 
 impl Window {
@@ -71,7 +71,7 @@ impl Window {
     }
 
     /// Whether it holds `count` bytes from `offset` on.
-    pub(super) fn has(&self, offset: u64, count: u64) -> bool {
+    pub(super) fn contains(&self, offset: u64, count: u64) -> bool {
         bytes(self.bytes_from(offset).len()) >= count
     }
 
@@ -92,12 +92,12 @@ impl Window {
 
 impl Pages {
     fn new(count: usize) -> Self {
-        Self { buffer: vec![0; count + DIRECT_ALIGN], start: 0, have: 0 }
+        Self { buffer: vec![0; count + DIRECT_ALIGN], start: 0, filled: 0 }
     }
 
     fn bytes_from(&self, at: u64) -> &[u8] {
         let within = at.checked_sub(self.start).and_then(|within| usize::try_from(within).ok());
-        let here = &self.buffer[self.first()..][..self.have];
+        let here = &self.buffer[self.first()..][..self.filled];
         within.and_then(|within| here.get(within..)).unwrap_or_default()
     }
 
@@ -105,10 +105,10 @@ impl Pages {
     fn fill(&mut self, file: &DiskFile, at: u64) -> Result<(), Fault> {
         let page = bytes(DIRECT_ALIGN);
         self.start = at / page * page;
-        self.have = 0;
+        self.filled = 0;
         let (first, count) = (self.first(), self.buffer.len() - DIRECT_ALIGN);
         let buffer = &mut self.buffer[first..][..count];
-        self.have = file.read_at(buffer, self.start).map_err(|error| fault(&error))?;
+        self.filled = file.read_at(buffer, self.start).map_err(|error| fault(&error))?;
         Ok(())
     }
 

@@ -84,7 +84,7 @@ pub fn write(ctx: &DiskContext, group: &Group, job: Job) -> Result<u64> {
         // Begun but uncommitted stacks become unwanted; a refused commit has already recorded that.
         if let Err(also) = ctx.index.abandon_intent(blob, sequence) {
             // The next start abandons it.
-            tracing::warn!(%blob, "what was begun is not given up: {also}, after: {error}");
+            tracing::warn!(%blob, "cannot abandon a failed write: {also}; its error: {error}");
         }
     }
     written.map(|()| sequence)

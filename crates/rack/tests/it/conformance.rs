@@ -5,7 +5,7 @@ use object_store::integration as suite;
 use crate::shelf::Shelf;
 
 #[tokio::test]
-async fn a_rack_conforms() {
+async fn rack_conforms_to_object_store() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     suite::put_get_delete_list(&rack).await;
@@ -15,7 +15,7 @@ async fn a_rack_conforms() {
 }
 
 #[tokio::test]
-async fn a_rack_lists_as_others_do() {
+async fn rack_lists_like_other_stores() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     suite::list_uses_directories_correctly(&rack).await;
@@ -24,7 +24,7 @@ async fn a_rack_lists_as_others_do() {
 }
 
 #[tokio::test]
-async fn a_rack_copies_and_renames_as_others_do() {
+async fn rack_copies_and_renames_like_other_stores() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     suite::rename_and_copy(&rack).await;
@@ -35,7 +35,7 @@ async fn a_rack_copies_and_renames_as_others_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn blobs_come_back_as_they_were_put_in_parts() {
+async fn multipart_blobs_round_trip() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     suite::stream_get(&rack).await;

@@ -27,7 +27,7 @@ fn width() -> usize {
 }
 
 #[tokio::test]
-async fn a_blob_survives_the_loss_of_as_many_stacks_as_its_redundancy_and_is_whole_again() {
+async fn blob_survives_losing_r_stacks_and_is_repaired() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(1, LENGTH);
@@ -40,13 +40,13 @@ async fn a_blob_survives_the_loss_of_as_many_stacks_as_its_redundancy_and_is_who
     assert!(read(&rack).await == bytes);
     let report = rack.verify().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    assert_eq!(shelf.stacks().len(), width(), "rebuilt by the read, or by the verification");
+    assert_eq!(shelf.stacks().len(), width(), "rebuilt by the read or the verification");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.blobs, report.lost), (1, 0));
 }
 
 #[tokio::test]
-async fn one_stack_more_is_an_error_that_names_blob_group_and_disks() {
+async fn loss_beyond_redundancy_names_blob_group_and_disks() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
@@ -62,7 +62,7 @@ async fn one_stack_more_is_an_error_that_names_blob_group_and_disks() {
 }
 
 #[tokio::test]
-async fn a_damaged_stack_is_found_by_a_verification_and_made_anew() {
+async fn verification_rebuilds_a_damaged_stack() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(2, LENGTH);
@@ -79,7 +79,7 @@ async fn a_damaged_stack_is_found_by_a_verification_and_made_anew() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_or_fails_while_a_blob_is_written_costs_nothing() {
+async fn full_or_failing_disk_does_not_fail_a_write() {
     for failing in [Failing::Full { after: 1000 }, Failing::Write { after: 50_000 }, Failing::Sync]
     {
         let shelf = Shelf::new();
@@ -100,7 +100,7 @@ async fn a_disk_that_is_full_or_fails_while_a_blob_is_written_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_rack_that_is_opened_again_has_what_was_put_and_sweeps_what_was_deleted() {
+async fn reopened_rack_keeps_objects_and_collects_garbage() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(4, LENGTH);
@@ -116,11 +116,11 @@ async fn a_rack_that_is_opened_again_has_what_was_put_and_sweeps_what_was_delete
     assert_eq!(small, "few bytes");
     assert_eq!(shelf.stacks().len(), 2 * width());
     rack.put(&Path::from("bodies/3"), noise(6, LENGTH).into()).await.unwrap();
-    assert_eq!(shelf.stacks().len(), 2 * width(), "those of the deleted blob are gone");
+    assert_eq!(shelf.stacks().len(), 2 * width(), "stacks of the deleted blob are collected");
 }
 
 #[tokio::test]
-async fn names_and_status_wake_no_disk() {
+async fn metadata_and_status_spin_up_no_disk() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     rack.put(&key(), noise(7, LENGTH).into()).await.unwrap();
@@ -143,7 +143,7 @@ async fn names_and_status_wake_no_disk() {
 }
 
 #[tokio::test]
-async fn a_dead_disk_is_given_up_and_its_stacks_are_made_anew_on_others() {
+async fn stacks_of_a_dead_disk_are_rebuilt_on_others() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(8, LENGTH);
@@ -171,7 +171,7 @@ async fn a_dead_disk_is_given_up_and_its_stacks_are_made_anew_on_others() {
 }
 
 #[tokio::test]
-async fn a_lost_index_is_made_anew_from_the_disks() {
+async fn lost_index_is_recovered_from_the_disks() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(9, LENGTH);
@@ -206,7 +206,7 @@ async fn a_lost_index_is_made_anew_from_the_disks() {
 }
 
 #[tokio::test]
-async fn two_racks_on_one_directory_and_disks_of_another_are_named_and_stay_as_they_are() {
+async fn disks_of_another_rack_are_reported_and_unchanged() {
     let (one, other) = (Shelf::new(), Shelf::new());
     let rack = one.init().await;
     rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
@@ -225,11 +225,11 @@ async fn two_racks_on_one_directory_and_disks_of_another_are_named_and_stay_as_t
     let mut options = other.options();
     options.roots.insert(place, other.root(PlaceId::new(6)));
     let refused = fulgurite_rack::RackStore::init(options).await.unwrap_err().to_string();
-    assert!(refused.contains("places 5 and 6 have one directory"), "{refused}");
+    assert!(refused.contains("places 5 and 6 have the same directory"), "{refused}");
 }
 
 #[tokio::test]
-async fn disks_that_were_swapped_are_named_and_not_used() {
+async fn swapped_disks_are_reported_and_not_used() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(1, LENGTH);
@@ -251,13 +251,16 @@ async fn disks_that_were_swapped_are_named_and_not_used() {
         .flat_map(|group| &group.disks)
         .filter_map(|disk| disk.trouble.clone())
         .collect();
-    let of = |place: PlaceId| format!("in its place is the disk of place {place}");
-    assert!(reported.iter().any(|reported| reported.contains(&of(one))), "{reported:?}");
-    assert!(reported.iter().any(|reported| reported.contains(&of(other))), "{reported:?}");
+    let swapped_with = |place: PlaceId| format!("in its place is the disk of place {place}");
+    assert!(reported.iter().any(|reported| reported.contains(&swapped_with(one))), "{reported:?}");
+    assert!(
+        reported.iter().any(|reported| reported.contains(&swapped_with(other))),
+        "{reported:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_rack_that_nobody_has_any_more_ends_though_somebody_was_reading() {
+async fn dropped_rack_stops_despite_a_running_read() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     rack.put(&key(), noise(1, 6 * LENGTH).into()).await.unwrap();
@@ -275,7 +278,7 @@ async fn a_rack_that_nobody_has_any_more_ends_though_somebody_was_reading() {
 }
 
 #[tokio::test]
-async fn the_ledger_says_why_each_group_was_woken() {
+async fn ledger_records_why_each_group_was_spun_up() {
     use fulgurite_disks::CauseKind;
     let shelf = Shelf::new();
     let rack = shelf.init().await;
@@ -285,16 +288,16 @@ async fn the_ledger_says_why_each_group_was_woken() {
     let rack = shelf.open();
     read(&rack).await;
     rack.verify().await.unwrap();
-    let wakes = rack.ledger().await.unwrap();
-    let kinds: Vec<CauseKind> = wakes.iter().map(|wake| wake.cause.kind()).collect();
+    let spin_ups = rack.ledger().await.unwrap();
+    let kinds: Vec<CauseKind> = spin_ups.iter().map(|spin_up| spin_up.cause.kind()).collect();
     assert_eq!(kinds.first(), Some(&CauseKind::Request), "{kinds:?}");
     let status = rack.status().await.unwrap();
     let spun: u64 = status.groups.iter().map(|group| group.spin_ups).sum();
-    assert_eq!(spun, 8, "six groups were made, one written, and it was read: {status:?}");
+    assert_eq!(spun, 8, "six initializations, one write and one read: {status:?}");
 }
 
 #[tokio::test]
-async fn a_group_that_is_full_leaves_its_blobs_to_the_next_and_a_full_rack_says_so() {
+async fn full_group_overflows_and_full_rack_is_an_error() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let groups = rack.status().await.unwrap().groups;
@@ -315,14 +318,14 @@ async fn a_group_that_is_full_leaves_its_blobs_to_the_next_and_a_full_rack_says_
     (1..groups.len()).for_each(fill);
     let other = Path::from("bodies/2");
     let error = rack.put(&other, noise(2, LENGTH).into()).await.unwrap_err().to_string();
-    assert!(error.contains("rack is full: no group takes a blob of "), "{error}");
+    assert!(error.contains("rack is full: no group has space for a blob of "), "{error}");
     assert!(read(&rack).await == bytes);
     shape().places().for_each(|place| shelf.injected.repair(place));
     rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
 }
 
 #[tokio::test]
-async fn disks_that_cannot_be_read_cost_nothing_while_enough_can() {
+async fn unreadable_disks_are_tolerated_while_enough_remain() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let bytes = noise(1, LENGTH);
@@ -340,7 +343,7 @@ async fn disks_that_cannot_be_read_cost_nothing_while_enough_can() {
 }
 
 #[tokio::test]
-async fn what_falls_out_together_costs_nothing() {
+async fn loss_of_one_failure_unit_loses_nothing() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let keys: Vec<Path> = (0..3).map(|number| Path::from(format!("bodies/{number}"))).collect();

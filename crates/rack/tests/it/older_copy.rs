@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::PlaceId;
 use fulgurite_rack::work::Failing;
-use fulgurite_rack::{RackStore, Seen};
+use fulgurite_rack::{Notification, RackStore};
 use fulgurite_units::Duration;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -126,7 +126,7 @@ async fn check_whole(rack: &RackStore) {
 }
 
 #[tokio::test]
-async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
+async fn older_index_is_detected_by_its_ledger_and_recovered() {
     for end_of_it in [End::InOrder, End::Killed] {
         let (shelf, older, _) = grown(end_of_it).await;
         let stacks = shelf.stacks();
@@ -139,10 +139,10 @@ async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
         // A write spins up a group; stacks that the index lists as unwanted stay.
         put(&rack, 6).await;
         let left = shelf.stacks();
-        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is swept");
+        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is garbage-collected");
         end(rack);
         let rack = shelf.open();
-        assert!(rack.status().await.unwrap().index_is_older, "it outlasts a start");
+        assert!(rack.status().await.unwrap().index_is_older, "it survives a restart");
         let found = rack.recover().await.unwrap();
         // One of them was deleted, and one overwritten.
         assert_eq!((found.problems, found.gone), (Vec::new(), 2), "{end_of_it:?}");
@@ -158,7 +158,7 @@ async fn an_older_index_is_known_by_its_ledger_and_recover_helps() {
 }
 
 #[tokio::test]
-async fn an_older_directory_of_a_rack_is_known_by_its_disks() {
+async fn older_rack_directory_is_detected_by_its_disks() {
     for end_of_it in [End::InOrder, End::Killed] {
         let (shelf, older, _) = grown(end_of_it).await;
         let stacks = shelf.stacks();
@@ -169,7 +169,7 @@ async fn an_older_directory_of_a_rack_is_known_by_its_disks() {
         put(&rack, 6).await;
         assert!(rack.status().await.unwrap().index_is_older, "{end_of_it:?}");
         let left = shelf.stacks();
-        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is swept");
+        assert!(stacks.iter().all(|stack| left.contains(stack)), "nothing is garbage-collected");
         assert_eq!(rack.recover().await.unwrap().problems, [] as [&str; 0]);
         assert!(!rack.status().await.unwrap().index_is_older);
         check_grown(&rack).await;
@@ -178,7 +178,7 @@ async fn an_older_directory_of_a_rack_is_known_by_its_disks() {
 }
 
 #[tokio::test]
-async fn an_older_ledger_is_told_and_costs_its_wakes_alone() {
+async fn older_ledger_is_reported_and_loses_only_spin_ups() {
     for end_of_it in [End::InOrder, End::Killed] {
         let (shelf, older, _) = grown(end_of_it).await;
         bring_back(&shelf, &older, "rack/ledger");
@@ -193,7 +193,7 @@ async fn an_older_ledger_is_told_and_costs_its_wakes_alone() {
 }
 
 #[tokio::test]
-async fn an_older_disk_is_known_and_made_whole_without_being_asked() {
+async fn older_disk_is_detected_and_repaired_unprompted() {
     for end_of_it in [End::InOrder, End::Killed] {
         let (shelf, older, given_up) = grown(end_of_it).await;
         let newer = shelf.stacks();
@@ -223,7 +223,7 @@ async fn an_older_disk_is_known_and_made_whole_without_being_asked() {
 }
 
 #[tokio::test]
-async fn an_index_that_was_never_counted_is_no_older_copy() {
+async fn index_without_start_count_is_no_older_copy() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -241,7 +241,7 @@ async fn an_index_that_was_never_counted_is_no_older_copy() {
 }
 
 #[tokio::test]
-async fn a_damaged_count_of_a_disk_is_replaced() {
+async fn damaged_start_count_of_a_disk_is_replaced() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -266,16 +266,16 @@ async fn a_damaged_count_of_a_disk_is_replaced() {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
+async fn subscribers_are_notified_of_unrepaired_blobs() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
     let lost = shelf.stacks();
     let reported = Arc::new(Mutex::new(Vec::new()));
-    let also = Arc::clone(&reported);
+    let shared = Arc::clone(&reported);
     rack.watch(move |seen| {
-        if let Seen::Unmended { group, blob, detail, .. } = seen {
-            also.lock().unwrap().push((group, blob, detail.to_owned()));
+        if let Notification::Unrepaired { group, blob, detail, .. } = seen {
+            shared.lock().unwrap().push((group, blob, detail.to_owned()));
         }
         true
     })
@@ -294,13 +294,13 @@ async fn whoever_watches_is_told_of_a_blob_that_cannot_be_made_whole() {
     let reported = reported.lock().unwrap().clone();
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(lost[0].1.display().to_string().contains(&reported[0].1.to_string()), "{reported:?}");
-    assert!(reported[0].2.contains("below its redundancy"), "{reported:?}");
+    assert!(reported[0].2.contains("still lacks redundancy"), "{reported:?}");
     // Later subscribers see the count.
     let snapshot = Arc::new(Mutex::new(None));
-    let also = Arc::clone(&snapshot);
+    let shared = Arc::clone(&snapshot);
     rack.watch(move |seen| {
-        if let Seen::Snapshot { rack, .. } = seen {
-            *also.lock().unwrap() = Some(rack.unmended);
+        if let Notification::Snapshot { rack, .. } = seen {
+            *shared.lock().unwrap() = Some(rack.unmended);
         }
         false
     })

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId, Simulated, Times};
-use fulgurite_rack::{RackOptions, RackStore, Seen, Snapshot};
+use fulgurite_rack::{Notification, RackOptions, RackStore, Snapshot};
 use fulgurite_units::{Duration, Ratio, Seed};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -12,7 +12,7 @@ use object_store::path::Path;
 use crate::shelf::{Shelf, noise, shape};
 
 const PLACE: PlaceId = PlaceId::new(5);
-const LOOK: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_secs(60);
 
 /// Waits until the snapshot meets a condition.
 async fn until(rack: &RackStore, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {
@@ -25,18 +25,18 @@ async fn until(rack: &RackStore, condition: impl Fn(&Snapshot) -> bool) -> Snaps
     }
 }
 
-fn foreign(status: &Snapshot) -> u64 {
+fn external_spin_ups(status: &Snapshot) -> u64 {
     let groups = status.groups.iter().flat_map(|group| &group.spin_ups_by);
     groups.filter(|(kind, _)| *kind == CauseKind::Foreign).map(|(_, count)| count).sum()
 }
 
-fn trouble(status: &Snapshot) -> Option<String> {
+fn failure(status: &Snapshot) -> Option<String> {
     let mut disks = status.groups.iter().flat_map(|group| &group.disks);
     disks.find(|disk| disk.place == PLACE).unwrap().trouble.clone()
 }
 
 #[tokio::test]
-async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
+async fn external_spin_up_is_recorded_once_and_reversed() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
     // Left spinning by a crash: not an external spin-up.
@@ -44,19 +44,23 @@ async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
     let rack = shelf.open();
     let is_down = || shelf.disks.observe(PLACE).unwrap() == Observed::Standby;
     until(&rack, |_| is_down()).await;
-    let woken = rack.ledger().await.unwrap().len();
-    assert_eq!(foreign(&rack.status().await.unwrap()), 0);
+    let before = rack.ledger().await.unwrap().len();
+    assert_eq!(external_spin_ups(&rack.status().await.unwrap()), 0);
 
     for times in 1..=3 {
         shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
         assert!(!is_down());
-        shelf.clock.advance(LOOK);
-        until(&rack, |status| foreign(status) == times && is_down()).await;
+        shelf.clock.advance(POLL);
+        until(&rack, |status| external_spin_ups(status) == times && is_down()).await;
     }
-    let wakes = rack.ledger().await.unwrap();
-    assert_eq!(wakes.len(), woken + 3);
-    assert!(wakes[..3].iter().all(|wake| wake.cause == Cause::Foreign && wake.places == [PLACE]));
-    assert_eq!(trouble(&rack.status().await.unwrap()), None);
+    let spin_ups = rack.ledger().await.unwrap();
+    assert_eq!(spin_ups.len(), before + 3);
+    assert!(
+        spin_ups[..3]
+            .iter()
+            .all(|spin_up| spin_up.cause == Cause::Foreign && spin_up.places == [PLACE])
+    );
+    assert_eq!(failure(&rack.status().await.unwrap()), None);
     // The rack uses it as before.
     let key = Path::from("a");
     rack.put(&key, noise(1, 100_000).into()).await.unwrap();
@@ -64,26 +68,26 @@ async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() {
+async fn unplugged_standby_disk_is_lost_until_it_is_back() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
     let rack = shelf.open();
-    until(&rack, |status| trouble(status).is_none()).await;
+    until(&rack, |status| failure(status).is_none()).await;
     shelf.disks.inject(PLACE, Fault::Pulled).unwrap();
-    shelf.clock.advance(LOOK);
-    let status = until(&rack, |status| trouble(status).is_some()).await;
-    assert_eq!(trouble(&status).unwrap(), "no disk is in its place");
-    assert_eq!(foreign(&status), 0);
+    shelf.clock.advance(POLL);
+    let status = until(&rack, |status| failure(status).is_some()).await;
+    assert_eq!(failure(&status).unwrap(), "no disk is in its place");
+    assert_eq!(external_spin_ups(&status), 0);
     shelf.disks.inject(PLACE, Fault::Repaired).unwrap();
-    shelf.clock.advance(LOOK);
-    until(&rack, |status| trouble(status).is_none()).await;
-    let woken = rack.ledger().await.unwrap().len();
+    shelf.clock.advance(POLL);
+    until(&rack, |status| failure(status).is_none()).await;
+    let before = rack.ledger().await.unwrap().len();
     // It spins with its group again, at the next verification.
     shelf.clock.advance(Duration::from_secs(30 * 86_400));
     loop {
-        let wakes = rack.ledger().await.unwrap();
-        let wakes = &wakes[..wakes.len() - woken];
-        if wakes.iter().any(|wake| wake.places.contains(&PLACE)) {
+        let spin_ups = rack.ledger().await.unwrap();
+        let spin_ups = &spin_ups[..spin_ups.len() - before];
+        if spin_ups.iter().any(|spin_up| spin_up.places.contains(&PLACE)) {
             break;
         }
         tokio::task::yield_now().await;
@@ -97,27 +101,27 @@ fn spin_ups(status: &Snapshot) -> u64 {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_dead_is_tried_a_few_times_only() {
+async fn dead_disk_is_probed_only_a_few_times() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
-    // Before the start, which may wake it before anything else does.
+    // Before the start, which may spin it up before anything else does.
     shelf.disks.inject(PLACE, Fault::Dead).unwrap();
     let rack = shelf.open();
     rack.verify().await.unwrap();
-    until(&rack, |status| trouble(status).is_some()).await;
+    until(&rack, |status| failure(status).is_some()).await;
     let before = spin_ups(&rack.status().await.unwrap());
     for _ in 0..1000 {
-        shelf.clock.advance(LOOK);
+        shelf.clock.advance(POLL);
         rack.status().await.unwrap();
     }
     let status = rack.status().await.unwrap();
     let tried = spin_ups(&status) - before;
     assert!(tried <= 12, "{tried} spin-ups are more than four turns of three tries");
-    assert!(trouble(&status).is_some());
+    assert!(failure(&status).is_some());
 }
 
 #[tokio::test]
-async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
+async fn totals_and_space_of_a_group_survive_restarts() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let lies = |status: &Snapshot| {
@@ -130,7 +134,7 @@ async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
         rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
     }
     rack.put(&Path::from("small"), "few".into()).await.unwrap();
-    assert_eq!(lies(&rack.status().await.unwrap()), (7, 63_000), "what is small is no blob");
+    assert_eq!(lies(&rack.status().await.unwrap()), (7, 63_000), "small objects are inlined");
     rack.put(&Path::from("3"), noise(9, 8000).into()).await.unwrap();
     rack.delete(&Path::from("4")).await.unwrap();
     let status = rack.status().await.unwrap();
@@ -148,7 +152,7 @@ async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
 }
 
 #[tokio::test]
-async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
+async fn subscribers_get_a_snapshot_and_every_later_step() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let seen = [Arc::<Mutex<Vec<u64>>>::default(), Arc::default()];
@@ -158,14 +162,14 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
         rack.watch(move |seen| {
             let mut list = list.lock().unwrap();
             match seen {
-                Seen::Snapshot { step, rack, .. } => {
+                Notification::Snapshot { step, rack, .. } => {
                     assert_eq!((snapshots, list.len()), (0, 0));
                     assert!(!rack.groups.is_empty());
                     snapshots += 1;
                     list.push(step);
                 }
-                Seen::Step { step, .. } => list.push(step),
-                Seen::Unmended { detail, .. } => panic!("{detail}"),
+                Notification::Step { step, .. } => list.push(step),
+                Notification::Unrepaired { detail, .. } => panic!("{detail}"),
             }
             // The second unsubscribes after a few.
             at == 0 || list.len() < 5
@@ -185,7 +189,7 @@ async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
 }
 
 #[tokio::test]
-async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
+async fn worn_disk_is_reported() {
     let shelf = Shelf::new();
     let open = || {
         let rated_spin_ups = Some(3);
@@ -206,7 +210,7 @@ async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
     rack.get(&Path::from("one")).await.unwrap().bytes().await.unwrap();
     let status = rack.status().await.unwrap();
     let awake: Vec<PlaceId> = status.groups[0].disks.iter().map(|disk| disk.place).collect();
-    assert_eq!(worn(&status), awake, "made, written and read");
+    assert_eq!(worn(&status), awake, "initialized, written and read");
     // A new disk starts with no spin-ups.
     let other = awake[2];
     std::fs::remove_dir_all(shelf.root(other)).unwrap();
@@ -216,7 +220,7 @@ async fn a_disk_that_had_nearly_all_the_spin_ups_of_its_life_is_named() {
 }
 
 #[tokio::test]
-async fn a_disk_is_replaced_while_its_group_spins_and_it_takes_its_time() {
+async fn disk_is_replaced_while_its_group_spins() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
     let ten_times = Ratio::new(0.1).unwrap();
@@ -229,7 +233,7 @@ async fn a_disk_is_replaced_while_its_group_spins_and_it_takes_its_time() {
     });
     pass(&rack, &shelf, || put.is_finished()).await;
     let group = &rack.status().await.unwrap().groups[0];
-    assert_eq!(group.blobs, 1, "it spins");
+    assert_eq!(group.blobs, 1, "the group spins");
     let place = group.disks[2].place;
     std::fs::remove_dir_all(shelf.root(place)).unwrap();
     let rebuilds = rack.clone();

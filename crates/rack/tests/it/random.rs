@@ -61,7 +61,7 @@ fn damage(
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_as_many_stacks_as_may_be_lost_no_byte_is() {
+async fn any_damage_within_redundancy_loses_no_byte() {
     let redundancy = usize::try_from(shape().code().redundancy).unwrap();
     let shelf = Shelf::new();
     let rack = shelf.init().await;
@@ -124,7 +124,7 @@ async fn found(rack: &RackStore, number: usize) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_schedule_drawn_from_a_seed_matches_a_model() {
+async fn random_schedule_matches_a_model() {
     for seed in 0..3 {
         let shelf = Shelf::new();
         let mut rack = shelf.init().await;

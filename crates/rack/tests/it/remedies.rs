@@ -71,7 +71,7 @@ fn end(rack: RackStore) {
 }
 
 #[tokio::test]
-async fn without_its_ledger_no_disk_is_woken_and_it_goes_on_when_it_can() {
+async fn unwritable_ledger_holds_spin_ups_back() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     end(rack);
@@ -82,13 +82,15 @@ async fn without_its_ledger_no_disk_is_woken_and_it_goes_on_when_it_can() {
     let status = until(&rack, |status| !failures(status).is_empty()).await;
     let reported = failures(&status);
     assert!(
-        reported.iter().all(|reported| reported.starts_with("not woken, since its wake cannot")),
+        reported
+            .iter()
+            .all(|reported| reported.starts_with("not spun up, because the spin-up cannot")),
         "{reported:?}"
     );
     shelf.clock.advance(Duration::from_secs(5));
     let is_down = |place| shelf.disks.observe(place).unwrap() == Observed::Standby;
     rack.status().await.unwrap();
-    assert!(shape().places().all(is_down), "not one turns");
+    assert!(shape().places().all(is_down), "no disk spins");
     shelf.injected.fail_ledger(false);
     shelf.clock.advance(Duration::from_secs(5));
     written.await.unwrap();
@@ -98,7 +100,7 @@ async fn without_its_ledger_no_disk_is_woken_and_it_goes_on_when_it_can() {
 }
 
 #[tokio::test]
-async fn a_damaged_ledger_is_set_aside_and_the_rack_opens() {
+async fn rack_opens_despite_a_damaged_ledger() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -116,7 +118,7 @@ async fn a_damaged_ledger_is_set_aside_and_the_rack_opens() {
 }
 
 #[tokio::test]
-async fn too_much_that_is_open_is_no_fault_of_the_disks() {
+async fn lack_of_file_handles_fails_no_disk() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -124,10 +126,10 @@ async fn too_much_that_is_open_is_no_fault_of_the_disks() {
     shape().places().for_each(|place| shelf.injected.fail(place, Failing::Open));
     let error = rack.get(&key(1)).await.unwrap_err().to_string();
     assert!(error.contains("Too many open files"), "{error}");
-    let woken = rack.ledger().await.unwrap().len();
+    let spin_ups = rack.ledger().await.unwrap().len();
     let error = rack.put(&key(2), noise(2, LENGTH).into()).await.unwrap_err().to_string();
     assert!(error.contains("Too many open files"), "{error}");
-    assert_eq!(rack.ledger().await.unwrap().len(), woken, "no other group is woken for it");
+    assert_eq!(rack.ledger().await.unwrap().len(), spin_ups, "no other group is spun up for it");
     shape().places().for_each(|place| shelf.injected.repair(place));
     assert!(is_there(&rack, 1).await);
     let report = rack.verify().await.unwrap();
@@ -137,7 +139,7 @@ async fn too_much_that_is_open_is_no_fault_of_the_disks() {
 }
 
 #[tokio::test]
-async fn a_disk_that_could_not_be_looked_at_once_is_not_lost() {
+async fn disk_that_failed_identification_once_is_not_lost() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let first = disks(&rack, 0).await;
@@ -145,7 +147,10 @@ async fn a_disk_that_could_not_be_looked_at_once_is_not_lost() {
     let rack = shelf.open();
     first.iter().for_each(|&place| shelf.injected.fail(place, Failing::Open));
     put(&rack, 1).await;
-    assert!(shelf.stacks().iter().all(|(place, _)| !first.contains(place)), "another group has it");
+    assert!(
+        shelf.stacks().iter().all(|(place, _)| !first.contains(place)),
+        "it is in another group"
+    );
     let reported = failures(&rack.status().await.unwrap());
     assert!(
         reported.len() == first.len() && reported[0].contains("Too many open files"),
@@ -155,13 +160,13 @@ async fn a_disk_that_could_not_be_looked_at_once_is_not_lost() {
     // After their backoff they are tried again with their group.
     shelf.clock.advance(Duration::from_secs(61));
     rack.verify().await.unwrap();
-    let woken = rack.recover().await.unwrap();
-    assert_eq!(woken.problems, [] as [&str; 0]);
+    let recovered = rack.recover().await.unwrap();
+    assert_eq!(recovered.problems, [] as [&str; 0]);
     assert_eq!(failures(&rack.status().await.unwrap()), [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn the_right_disk_that_comes_back_is_noticed() {
+async fn returned_right_disk_is_detected() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -188,7 +193,7 @@ async fn the_right_disk_that_comes_back_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_disk_whose_file_is_damaged_is_known_by_its_copy_and_both_are_whole_again() {
+async fn damaged_identity_file_is_rebuilt_from_its_copy() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -249,7 +254,7 @@ async fn nothing_is_acknowledged_below_its_redundancy() {
 }
 
 #[tokio::test]
-async fn a_group_that_had_no_room_is_asked_again_before_a_put_is_refused() {
+async fn full_group_is_retried_before_a_put_is_refused() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let groups = rack.status().await.unwrap().groups.len();
@@ -270,7 +275,7 @@ async fn a_group_that_had_no_room_is_asked_again_before_a_put_is_refused() {
 }
 
 #[tokio::test]
-async fn more_stacks_than_may_be_lost_are_mended_when_each_is_damaged_elsewhere() {
+async fn damage_in_distinct_stripes_is_repaired() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -289,7 +294,7 @@ async fn more_stacks_than_may_be_lost_are_mended_when_each_is_damaged_elsewhere(
 }
 
 #[tokio::test]
-async fn a_folder_of_stacks_that_is_gone_costs_stacks_and_not_the_disk() {
+async fn removed_stacks_folder_loses_stacks_not_the_disk() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -302,7 +307,7 @@ async fn a_folder_of_stacks_that_is_gone_costs_stacks_and_not_the_disk() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_swept_from_disks_that_are_there_and_later_from_the_others() {
+async fn garbage_on_absent_disks_is_collected_later() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -316,7 +321,7 @@ async fn what_was_deleted_is_swept_from_disks_that_are_there_and_later_from_the_
     let sweep = put(&rack, 3);
     sweep.await;
     let left = shelf.stacks().len() - width();
-    assert!((1..=2).contains(&left), "only those on the disk that is away: {left}");
+    assert!((1..=2).contains(&left), "only the stacks on the absent disk: {left}");
     shelf.disks.inject(away, Fault::Repaired).unwrap();
     shelf.clock.advance(Duration::from_secs(7 * 3600));
     until(&rack, |status| failures(status).is_empty()).await;
@@ -325,7 +330,7 @@ async fn what_was_deleted_is_swept_from_disks_that_are_there_and_later_from_the_
 }
 
 #[tokio::test]
-async fn an_index_that_was_lost_is_made_anew_though_a_disk_is_dead_and_somebody_tried_to_begin() {
+async fn lost_index_is_recovered_despite_a_dead_disk() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -351,12 +356,12 @@ async fn an_index_that_was_lost_is_made_anew_though_a_disk_is_dead_and_somebody_
     assert_eq!(rack.verify().await.unwrap().lost, 0);
     end(rack);
     let refused = RackStore::adopt(shelf.options(), other).await.unwrap_err().to_string();
-    assert!(refused.contains("knows disks or objects of it"), "{refused}");
+    assert!(refused.contains("knows its disks or objects"), "{refused}");
     assert!(is_there(&shelf.open(), 1).await);
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_loses_nothing_and_gives_no_number_twice() {
+async fn older_index_loses_nothing_and_reuses_no_sequence() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -382,7 +387,7 @@ async fn an_older_copy_of_the_index_loses_nothing_and_gives_no_number_twice() {
     // An object whose stacks were garbage-collected gives an error that names it, and a
     // verification reports it.
     let error = rack.get(&key(5)).await.unwrap_err().to_string();
-    assert!(error.contains("stacks that can be used") && error.contains("missing"), "{error}");
+    assert!(error.contains("usable stacks") && error.contains("missing"), "{error}");
     assert!(!rack.verify().await.unwrap().problems.is_empty());
     // New writes are newer than those that the older index does not know.
     rack.put(&key(2), version(99).into()).await.unwrap();
@@ -390,13 +395,13 @@ async fn an_older_copy_of_the_index_loses_nothing_and_gives_no_number_twice() {
     assert!(found.blobs >= 2, "{found:?}");
     assert!(is_there(&rack, 1).await && is_there(&rack, 3).await && is_there(&rack, 4).await);
     let now = rack.get(&key(2)).await.unwrap().bytes().await.unwrap();
-    assert!(now == version(99), "the last that was put");
+    assert!(now == version(99), "the latest version");
     rack.delete(&key(5)).await.unwrap();
     assert_eq!(rack.verify().await.unwrap().problems, [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn an_index_whose_files_are_damaged_is_an_error_and_the_disks_have_the_blobs() {
+async fn damaged_index_is_an_error_and_disks_keep_the_blobs() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     put(&rack, 1).await;
@@ -406,7 +411,7 @@ async fn an_index_whose_files_are_damaged_is_an_error_and_the_disks_have_the_blo
     std::fs::remove_dir_all(&index).unwrap();
     std::fs::create_dir(&index).unwrap();
     let error = RackStore::open(shelf.options()).unwrap_err().to_string();
-    assert!(error.contains("it was never made whole"), "{error}");
+    assert!(error.contains("its creation was never completed"), "{error}");
     let rack = RackStore::adopt(shelf.options(), id).await.unwrap();
     assert_eq!(rack.recover().await.unwrap().blobs, 1);
     assert!(is_there(&rack, 1).await);
@@ -415,7 +420,7 @@ async fn an_index_whose_files_are_damaged_is_an_error_and_the_disks_have_the_blo
 }
 
 #[tokio::test]
-async fn second_and_third_failures_while_a_disk_is_rebuilt_cost_nothing_that_others_have() {
+async fn further_failures_during_a_rebuild_are_tolerated() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     for number in 1..5 {
@@ -425,7 +430,7 @@ async fn second_and_third_failures_while_a_disk_is_rebuilt_cost_nothing_that_oth
     shelf.injected.fail(places[2], Failing::Read);
     shelf.injected.fail(places[5], Failing::Write { after: 200_000 });
     let report = rack.rebuild(places[0]).await.unwrap();
-    assert!(!report.problems.is_empty(), "what could not be rebuilt is told");
+    assert!(!report.problems.is_empty(), "the report lists what was not rebuilt");
     for number in 1..5 {
         assert!(is_there(&rack, number).await);
     }

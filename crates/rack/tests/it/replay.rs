@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use fulgurite_rack::{RackOptions, RackStore, Seen};
+use fulgurite_rack::{Notification, RackOptions, RackStore};
 use fulgurite_rack_core::{Command, Event, Policy, Rack, solve};
 use fulgurite_units::{Controller as _, Instant, Outbox};
 use object_store::{ObjectStoreExt as _, path::Path};
@@ -43,7 +43,7 @@ async fn fill(shelf: &Shelf, rack: &RackStore, groups: usize) -> Vec<Path> {
 }
 
 /// Records the events and commands of the controller of a rack with this policy.
-async fn trace_of(policy: Policy) -> Trace {
+async fn record_trace(policy: Policy) -> Trace {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let keys = fill(&shelf, &rack, 6).await;
@@ -54,7 +54,7 @@ async fn trace_of(policy: Policy) -> Trace {
     let trace = Arc::new(Mutex::new(Trace::new()));
     let writes = Arc::clone(&trace);
     rack.watch(move |seen| {
-        if let Seen::Step { at, event, commands, .. } = seen {
+        if let Notification::Step { at, event, commands, .. } = seen {
             writes.lock().unwrap().push((at, *event, commands.to_vec()));
         }
         true
@@ -80,9 +80,9 @@ fn spin_ups(trace: &Trace) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() {
+async fn replay_of_a_live_rack_returns_the_same_commands() {
     let policy = Policy::default();
-    let trace = trace_of(policy).await;
+    let trace = record_trace(policy).await;
     assert_eq!(first_difference(&trace, policy), None);
     let runs = trace.iter().flat_map(|(_, _, commands)| commands);
     let runs = runs.filter(|command| matches!(command, Command::Run { .. })).count();
@@ -94,19 +94,22 @@ async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() 
     let up = trace.iter().position(|line| is_up(&line)).unwrap();
     let mut short = trace.clone();
     short.remove(up);
-    assert!(first_difference(&short, policy).is_some(), "a disk that never came up is noticed");
+    assert!(first_difference(&short, policy).is_some(), "a missing Up event is detected");
     let mut other = trace;
-    let (_, Event::Up { place }, _) = other[up] else { unreachable!("it is one") };
+    let (_, Event::Up { place }, _) = other[up] else { unreachable!("it is an Up event") };
     other[up].1 = Event::UpFailed { place };
-    assert!(first_difference(&other, policy).is_some(), "so is one that failed");
+    assert!(first_difference(&other, policy).is_some(), "a replaced event is detected");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn so_is_one_that_wakes_only_the_disks_that_are_needed() {
+async fn replay_matches_when_only_needed_disks_spin_up() {
     let policy = needed(0);
-    let trace = trace_of(policy).await;
+    let trace = record_trace(policy).await;
     assert_eq!(first_difference(&trace, policy), None);
-    assert!(first_difference(&trace, Policy::default()).is_some(), "all are another policy");
-    let all = spin_ups(&trace_of(Policy::default()).await);
-    assert!(spin_ups(&trace) < all, "fewer disks were woken");
+    assert!(
+        first_difference(&trace, Policy::default()).is_some(),
+        "another policy gives other commands"
+    );
+    let all = spin_ups(&record_trace(Policy::default()).await);
+    assert!(spin_ups(&trace) < all, "fewer disks are spun up");
 }

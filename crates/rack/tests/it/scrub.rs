@@ -1,4 +1,4 @@
-//! Groups that nobody reads are verified all the same, once in each interval.
+//! Groups are verified once in each interval even if no client reads them.
 
 use fulgurite_disks::CauseKind;
 use fulgurite_rack::RackStore;
@@ -23,7 +23,7 @@ async fn verified(rack: &RackStore, at_least_ms: u64) {
 }
 
 #[tokio::test]
-async fn damage_that_nobody_reads_is_found_and_mended_within_the_interval_over_starts() {
+async fn unread_damage_is_repaired_in_time_across_restarts() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     for number in 0..20 {
@@ -43,15 +43,15 @@ async fn damage_that_nobody_reads_is_found_and_mended_within_the_interval_over_s
     drop(rack);
     // Now no disk spins.
     let rack = shelf.open();
-    let woken = rack.ledger().await.unwrap().len();
+    let before = rack.ledger().await.unwrap().len();
     shelf.clock.advance(Duration::from_secs(30 * DAY));
     verified(&rack, 0).await;
     let now: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
-    assert!(now == whole, "mended");
-    let wakes = rack.ledger().await.unwrap();
+    assert!(now == whole, "repaired");
+    let spin_ups = rack.ledger().await.unwrap();
     let groups = rack.status().await.unwrap().groups.len();
-    assert_eq!(wakes.len() - woken, groups, "each group is woken once");
-    assert!(wakes[..groups].iter().all(|wake| wake.cause.kind() == CauseKind::Scrub));
+    assert_eq!(spin_ups.len() - before, groups, "each group is spun up once");
+    assert!(spin_ups[..groups].iter().all(|spin_up| spin_up.cause.kind() == CauseKind::Scrub));
     let first = rack.status().await.unwrap().verified_oldest.unwrap();
     rack.stop();
     drop(rack);
@@ -60,7 +60,7 @@ async fn damage_that_nobody_reads_is_found_and_mended_within_the_interval_over_s
     assert_eq!(rack.status().await.unwrap().verified_oldest, Some(first));
     shelf.clock.advance(Duration::from_secs(10 * DAY));
     assert_eq!(rack.status().await.unwrap().verified_oldest, Some(first));
-    assert_eq!(rack.ledger().await.unwrap().len(), wakes.len());
+    assert_eq!(rack.ledger().await.unwrap().len(), spin_ups.len());
     shelf.clock.advance(Duration::from_secs(20 * DAY));
     verified(&rack, first.as_millis() + 1).await;
 }

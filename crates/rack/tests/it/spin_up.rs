@@ -50,24 +50,24 @@ async fn read(rack: &RackStore) -> Vec<u8> {
 }
 
 /// Returns the spinning disks.
-async fn turning(rack: &RackStore) -> BTreeSet<PlaceId> {
+async fn spinning(rack: &RackStore) -> BTreeSet<PlaceId> {
     let groups = rack.status().await.unwrap().groups;
     let disks = groups.iter().flat_map(|group| &group.disks);
     disks.filter(|disk| disk.power.is_spinning()).map(|disk| disk.place).collect()
 }
 
 /// Returns the number of disks that were spun up for this cause.
-async fn woken(rack: &RackStore, kind: CauseKind) -> usize {
-    let wakes = rack.ledger().await.unwrap();
-    let those = wakes.iter().filter(|wake| wake.cause.kind() == kind);
-    those.map(|wake| wake.places.len()).sum()
+async fn spun_up(rack: &RackStore, kind: CauseKind) -> usize {
+    let spin_ups = rack.ledger().await.unwrap();
+    let matching = spin_ups.iter().filter(|spin_up| spin_up.cause.kind() == kind);
+    matching.map(|spin_up| spin_up.places.len()).sum()
 }
 
 type Stacks = Vec<(PlaceId, PathBuf)>;
 
 /// Returns the stacks on spinning disks, and those on the others.
-fn parted(shelf: &Shelf, turning: &BTreeSet<PlaceId>) -> (Stacks, Stacks) {
-    shelf.stacks().into_iter().partition(|(place, _)| turning.contains(place))
+fn partition_stacks(shelf: &Shelf, spinning: &BTreeSet<PlaceId>) -> (Stacks, Stacks) {
+    shelf.stacks().into_iter().partition(|(place, _)| spinning.contains(place))
 }
 
 fn flip(file: &PathBuf, at: usize) -> Vec<u8> {
@@ -79,40 +79,40 @@ fn flip(file: &PathBuf, at: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_read_wakes_as_many_disks_as_are_enough_and_takes_none_for_lost() {
+async fn read_spins_up_enough_disks_and_loses_none() {
     let shelf = Shelf::new();
     let bytes = one_blob(&shelf).await;
     let rack = open(&shelf, 0);
     assert!(read(&rack).await == bytes);
-    assert_eq!(turning(&rack).await.len(), enough());
-    assert_eq!(woken(&rack, CauseKind::Request).await, enough());
+    assert_eq!(spinning(&rack).await.len(), enough());
+    assert_eq!(spun_up(&rack, CauseKind::Request).await, enough());
     // The group spins: no other disk is spun up, whatever part is read.
     for range in [0..1, 700_000..1_400_000, 2_999_999..3_000_000_u64] {
         let at = |at: u64| usize::try_from(at).unwrap();
         let part = rack.get_range(&key(), range.clone()).await.unwrap();
         assert!(part == bytes[at(range.start)..at(range.end)]);
     }
-    assert_eq!(woken(&rack, CauseKind::Request).await, enough());
-    assert_eq!(woken(&rack, CauseKind::Rebuild).await, 0, "nothing is missing");
+    assert_eq!(spun_up(&rack, CauseKind::Request).await, enough());
+    assert_eq!(spun_up(&rack, CauseKind::Rebuild).await, 0, "nothing is missing");
 
     rack.stop();
     drop(rack);
     let rack = open(&shelf, 1);
     assert!(read(&rack).await == bytes);
-    assert_eq!(turning(&rack).await.len(), enough() + 1, "one to spare");
+    assert_eq!(spinning(&rack).await.len(), enough() + 1, "one spare disk");
 }
 
 #[tokio::test]
-async fn damage_on_a_disk_that_sleeps_is_found_by_the_verification_and_not_by_a_read() {
+async fn verification_finds_damage_on_standby_disks() {
     let shelf = Shelf::new();
     let bytes = one_blob(&shelf).await;
     let rack = open(&shelf, 0);
     assert!(read(&rack).await == bytes);
-    let (_, asleep) = parted(&shelf, &turning(&rack).await);
+    let (_, asleep) = partition_stacks(&shelf, &spinning(&rack).await);
     assert_eq!(asleep.len(), width() - enough());
     let whole: Vec<Vec<u8>> = asleep.iter().map(|(_, file)| flip(file, 5_000)).collect();
     assert!(read(&rack).await == bytes);
-    assert_eq!(turning(&rack).await.len(), enough(), "nobody suspects anything");
+    assert_eq!(spinning(&rack).await.len(), enough(), "no damage is suspected");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.made), (2, 2), "{report:?}");
     for ((_, file), whole) in asleep.iter().zip(whole) {
@@ -121,7 +121,7 @@ async fn damage_on_a_disk_that_sleeps_is_found_by_the_verification_and_not_by_a_
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_those_that_were_woken_wakes_the_others_and_is_mended() {
+async fn damage_on_spinning_disks_spins_up_the_others() {
     // In the header, in the first stripe, and in a stripe behind some that were already returned.
     for at in [10, 5_000, 4_096 + 3 * FRAGMENT + 77] {
         let shelf = Shelf::new();
@@ -129,10 +129,10 @@ async fn what_is_wrong_with_those_that_were_woken_wakes_the_others_and_is_mended
         let rack = open(&shelf, 0);
         let first = rack.get_range(&key(), 0..1).await.unwrap();
         assert!(first == bytes[..1]);
-        let (awake, asleep) = parted(&shelf, &turning(&rack).await);
+        let (awake, asleep) = partition_stacks(&shelf, &spinning(&rack).await);
         let whole = flip(&awake[1].1, at);
         assert!(read(&rack).await == bytes, "damaged at {at}");
-        let all = turning(&rack).await;
+        let all = spinning(&rack).await;
         assert!(asleep.iter().all(|(place, _)| all.contains(place)), "damaged at {at}");
         let report = rack.verify().await.unwrap();
         assert_eq!(report.problems, [] as [&str; 0]);
@@ -141,7 +141,7 @@ async fn what_is_wrong_with_those_that_were_woken_wakes_the_others_and_is_mended
 }
 
 #[tokio::test]
-async fn more_than_may_be_lost_is_an_error_that_names_them_all() {
+async fn loss_beyond_redundancy_names_every_stack() {
     let shelf = Shelf::new();
     one_blob(&shelf).await;
     let rack = open(&shelf, 0);
@@ -155,7 +155,7 @@ async fn more_than_may_be_lost_is_an_error_that_names_them_all() {
 }
 
 #[tokio::test]
-async fn another_disk_stands_in_for_one_that_is_dead_until_too_many_are() {
+async fn dead_disks_are_substituted_until_too_many() {
     let shelf = Shelf::new();
     let bytes = one_blob(&shelf).await;
     let places: Vec<PlaceId> = shelf.stacks().into_iter().map(|(place, _)| place).collect();
@@ -170,14 +170,14 @@ async fn another_disk_stands_in_for_one_that_is_dead_until_too_many_are() {
     shelf.disks.inject(places[redundancy], Fault::Dead).unwrap();
     let rack = open(&shelf, 0);
     let error = rack.get(&key()).await.unwrap_err().to_string();
-    assert!(error.contains("has 4 stacks that can be used, and 5 are needed"), "{error}");
+    assert!(error.contains("has 4 usable stacks, but needs 5"), "{error}");
     for place in &places[..=redundancy] {
         assert!(error.contains(&format!("on disk {place}: ")), "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_is_written_has_all_disks_though_a_read_had_few_woken() {
+async fn write_spins_up_all_disks_after_a_partial_read() {
     let shelf = Shelf::new();
     let bytes = one_blob(&shelf).await;
     let rack = open(&shelf, 0);
@@ -185,7 +185,7 @@ async fn what_is_written_has_all_disks_though_a_read_had_few_woken() {
     let other = Path::from("bodies/2");
     rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
     assert_eq!(shelf.stacks().len(), 2 * width());
-    assert_eq!(turning(&rack).await.len(), 8, "the group has eight");
+    assert_eq!(spinning(&rack).await.len(), 8, "the group has eight");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.blobs, report.lost), (2, 0));
 }

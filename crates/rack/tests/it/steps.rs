@@ -59,7 +59,7 @@ async fn found(rack: &RackStore, name: &str, seeds: &[u64]) -> Result<Option<u64
         Err(error) => return Err(error),
     };
     let seed = seeds.iter().find(|&&seed| bytes == noise(seed, LENGTH));
-    Ok(Some(*seed.expect("bytes that somebody put there")))
+    Ok(Some(*seed.expect("the bytes belong to one of the puts")))
 }
 
 /// Performs the operation, and returns whether it succeeded. Asserts what holds while disks fail.
@@ -179,41 +179,41 @@ async fn check_each(step: Step) {
 }
 
 #[tokio::test]
-async fn a_put_survives() {
+async fn put_survives_disk_faults() {
     check_all(Step::Put).await;
 }
 
 #[tokio::test]
-async fn what_is_overwritten_survives() {
+async fn overwrite_survives_disk_faults() {
     check_all(Step::Overwrite).await;
 }
 
 #[tokio::test]
-async fn what_is_deleted_stays_so() {
+async fn delete_survives_disk_faults() {
     check_all(Step::Delete).await;
 }
 
 #[tokio::test]
-async fn a_read_and_its_mend_survive() {
+async fn read_repair_survives_disk_faults() {
     check_all(Step::Read).await;
 }
 
 #[tokio::test]
-async fn a_verification_survives() {
+async fn verification_survives_disk_faults() {
     check_all(Step::Verify).await;
 }
 
 #[tokio::test]
-async fn a_rebuild_survives() {
+async fn rebuild_survives_disk_faults() {
     check_each(Step::Rebuild).await;
 }
 
 #[tokio::test]
-async fn a_replacement_survives() {
+async fn replacement_survives_disk_faults() {
     check_each(Step::Replace).await;
 }
 
 #[tokio::test]
-async fn a_search_of_the_disks_survives() {
+async fn recovery_survives_disk_faults() {
     check_all(Step::Recover).await;
 }

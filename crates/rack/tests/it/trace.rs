@@ -48,7 +48,7 @@ impl Tracer {
 }
 
 #[tokio::test]
-async fn an_hour_of_names_status_and_small_objects_opens_no_file_of_a_disk() {
+async fn metadata_operations_open_no_file_of_a_disk() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let big = Path::from("bodies/1");
@@ -76,17 +76,18 @@ async fn an_hour_of_names_status_and_small_objects_opens_no_file_of_a_disk() {
         rack.ledger().await.unwrap();
         shelf.clock.advance(Duration::from_secs(60));
     }
-    assert_eq!(tracer.touched(), [], "a file of a disk that sleeps was opened");
+    assert_eq!(tracer.touched(), [], "a file of a spun-down disk was opened");
     // The tracer does notice an opened file and a listed folder.
     let (place, file) = shelf.stacks().remove(0);
-    assert!(!tracer.touched().is_empty(), "this test listed all folders");
+    assert!(!tracer.touched().is_empty(), "the test itself listed all folders");
     std::fs::File::open(file).unwrap();
     assert_eq!(tracer.touched().first(), Some(&place));
     // A read of the rack touches the disks of one group only.
     rack.get(&big).await.unwrap().bytes().await.unwrap();
     let status = rack.status().await.unwrap();
-    let of = |at: &&fulgurite_rack::GroupSnapshot| at.disks.iter().any(|disk| disk.place == place);
-    let group = status.groups.iter().find(of).unwrap();
+    let holds_stack =
+        |group: &&fulgurite_rack::GroupSnapshot| group.disks.iter().any(|disk| disk.place == place);
+    let group = status.groups.iter().find(holds_stack).unwrap();
     let touched = tracer.touched();
     assert!(!touched.is_empty());
     assert!(touched.iter().all(|at| group.disks.iter().any(|disk| disk.place == *at)));

@@ -47,7 +47,7 @@ impl<R: BufRead> LogReader<R> {
     pub fn new(mut source: R) -> Result<Self, LogError> {
         let mut text = Vec::new();
         if !read_line(&mut source, &mut text, 1)? {
-            return Err(wrong(1, "no log of restores begins like this"));
+            return Err(wrong(1, "not the header of a restore log"));
         }
         let header: Header = parse(1, &text)?;
         let is_known = (1..=VERSION).contains(&header.version);
@@ -94,7 +94,7 @@ impl<R: BufRead> LogReader<R> {
                 self.end = Some(end);
                 return Ok(None);
             }
-            _ => return Err(wrong(number, "it needs exactly one of event, command and end")),
+            _ => return Err(wrong(number, "a line needs exactly one of event, command and end")),
         };
         Ok(Some(Entry { line: number, at: Instant::from_nanos(line.t), what }))
     }

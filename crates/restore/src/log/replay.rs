@@ -89,7 +89,7 @@ const fn extra_command(line: u64, found: Command) -> Divergence {
 fn check_possible(restores: &Restores, line: u64, event: &Event) -> Result<(), LogError> {
     match event {
         Event::Came { piece } | Event::Failed { piece } if !restores.is_in_flight(*piece) => {
-            Err(wrong(line, format!("piece {piece} is not under way")))
+            Err(wrong(line, format!("piece {piece} is not in flight")))
         }
         Event::Committed { restore } | Event::Lost { restore }
             if !restores.is_complete(*restore) =>
@@ -102,7 +102,7 @@ fn check_possible(restores: &Restores, line: u64, event: &Event) -> Result<(), L
             Err(wrong(line, "a restore has at least one piece"))
         }
         Event::Asked { pieces, .. } if !restores.has_tiers_for(pieces) => {
-            Err(wrong(line, "a piece is in a tier that there is not"))
+            Err(wrong(line, "a piece names a tier that does not exist"))
         }
         Event::Asked { .. }
         | Event::Came { .. }

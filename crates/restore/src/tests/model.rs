@@ -50,7 +50,7 @@ struct Model {
     tiers: Vec<Capacity>,
     now: Instant,
     room: u64,
-    asked: u64,
+    request_count: u64,
     fetches: Vec<(TierIndex, Retrieval)>,
     restores: Vec<ModelRestore>,
     parts: Vec<Part>,
@@ -67,11 +67,11 @@ impl Model {
     }
 
     fn bytes(&self, id: RestoreId) -> u64 {
-        let of = self.parts.iter().filter(|part| part.id.restore == id);
-        of.map(|part| part.piece.bytes.get()).sum()
+        let parts = self.parts.iter().filter(|part| part.id.restore == id);
+        parts.map(|part| part.piece.bytes.get()).sum()
     }
 
-    fn taken(&self) -> u64 {
+    fn reserved(&self) -> u64 {
         let holders = self.restores.iter().filter(|entry| entry.has_room);
         holders.map(|entry| self.bytes(entry.id)).sum()
     }
@@ -81,14 +81,14 @@ impl Model {
         let mut commands = Vec::new();
         match event {
             Event::Asked { restore, retrieval, at, pieces } => {
-                self.asked(*restore, *retrieval, *at, pieces);
+                self.request(*restore, *retrieval, *at, pieces);
             }
             Event::Came { piece } => {
                 self.in_flight.retain(|in_flight| in_flight.0 != *piece);
                 if self.restores.iter().any(|entry| entry.id == piece.restore) {
                     self.part(*piece).state = PartState::Arrived;
-                    let mut of = self.parts.iter().filter(|p| p.id.restore == piece.restore);
-                    if of.all(|part| part.state == PartState::Arrived) {
+                    let mut parts = self.parts.iter().filter(|p| p.id.restore == piece.restore);
+                    if parts.all(|part| part.state == PartState::Arrived) {
                         commands.push(Command::Commit { restore: piece.restore });
                     }
                     commands.extend(self.give_up(piece.restore));
@@ -127,9 +127,9 @@ impl Model {
         commands
     }
 
-    fn asked(&mut self, id: RestoreId, retrieval: Retrieval, at: UnixTime, pieces: &[Piece]) {
-        let (due, order) = (retrieval.due(at), self.asked);
-        self.asked += 1;
+    fn request(&mut self, id: RestoreId, retrieval: Retrieval, at: UnixTime, pieces: &[Piece]) {
+        let (due, order) = (retrieval.due(at), self.request_count);
+        self.request_count += 1;
         if let Some(entry) = self.restores.iter_mut().find(|entry| entry.id == id) {
             entry.retrieval = entry.retrieval.max(retrieval);
             if due < entry.due {
@@ -164,8 +164,8 @@ impl Model {
                 part.state = PartState::Stopped;
             }
         }
-        let mut of = self.parts.iter().filter(|part| part.id.restore == id);
-        if of.any(|part| matches!(part.state, PartState::Fetched(_))) {
+        let mut parts = self.parts.iter().filter(|part| part.id.restore == id);
+        if parts.any(|part| matches!(part.state, PartState::Fetched(_))) {
             return None;
         }
         self.reset(id, time);
@@ -201,12 +201,12 @@ impl Model {
         let in_flight = self.in_flight.iter().filter(|in_flight| in_flight.2 == lane);
         let (pieces, bytes) =
             (in_flight.clone().count(), in_flight.map(|in_flight| in_flight.3).sum::<u64>());
-        let fetches = (0u64..).zip(&self.fetches).filter(|(number, of)| {
-            **of == lane && self.in_flight.iter().any(|in_flight| in_flight.1 == *number)
+        let fetches = (0u64..).zip(&self.fetches).filter(|(number, fetch)| {
+            **fetch == lane && self.in_flight.iter().any(|in_flight| in_flight.1 == *number)
         });
-        let of = &self.tiers[lane.0.get()];
-        fetches.count() < of.drives * FETCHES_PER_DRIVE
-            || bytes < of.bytes.get() && pieces < of.pieces
+        let capacity = &self.tiers[lane.0.get()];
+        fetches.count() < capacity.drives * FETCHES_PER_DRIVE
+            || bytes < capacity.bytes.get() && pieces < capacity.pieces
     }
 
     fn share(&self, retrieval: Retrieval) -> u64 {
@@ -218,8 +218,8 @@ impl Model {
     }
 
     fn fits(&self, entry: &ModelRestore) -> bool {
-        let is_held = self.restores.iter().any(|of| of.id == entry.id && of.has_room);
-        is_held || self.taken() + self.bytes(entry.id) <= self.share(entry.retrieval)
+        let has_room = self.restores.iter().any(|known| known.id == entry.id && known.has_room);
+        has_room || self.reserved() + self.bytes(entry.id) <= self.share(entry.retrieval)
     }
 
     fn dispatch(&mut self, commands: &mut Vec<Command>) {
@@ -333,8 +333,8 @@ impl Pair {
             Action::End(which, choice) => {
                 let complete: Vec<RestoreId> = self.model.restores.iter().map(|w| w.id).collect();
                 let is_there = |id: &RestoreId| {
-                    let mut of = self.model.parts.iter().filter(|part| part.id.restore == *id);
-                    of.all(|part| part.state == PartState::Arrived)
+                    let mut parts = self.model.parts.iter().filter(|part| part.id.restore == *id);
+                    parts.all(|part| part.state == PartState::Arrived)
                 };
                 let complete: Vec<RestoreId> = complete.into_iter().filter(is_there).collect();
                 let restore = complete[pick(complete.len(), *which)?];
@@ -355,7 +355,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn decisions_are_those_of_a_simple_controller(
+    fn decisions_match_a_simple_model(
         drives in 1usize..3,
         queue in 1usize..6,
         actions in prop::collection::vec(action(), 1..120),
@@ -371,7 +371,7 @@ proptest! {
             pair.controller.step(pair.now, event.clone(), &mut out);
             pair.controller.check();
             prop_assert_eq!(out.as_slice(), &expected[..], "after {:?}", event);
-            prop_assert_eq!(pair.controller.taken().get(), pair.model.taken());
+            prop_assert_eq!(pair.controller.reserved().get(), pair.model.reserved());
         }
     }
 }

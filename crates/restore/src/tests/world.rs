@@ -193,7 +193,7 @@ impl World {
 }
 
 #[test]
-fn everything_ends_whatever_fails_for_a_while() {
+fn every_restore_ends_after_transient_failures() {
     for seed in 0..20 {
         let mut world = World::new(1 + usize::try_from(seed % 5).unwrap(), seed);
         world.failing = 100 + 10 * seed;
@@ -206,7 +206,7 @@ fn everything_ends_whatever_fails_for_a_while() {
                 && scheduler.in_flight.is_empty()
                 && scheduler.places.is_empty()
         );
-        assert_eq!(scheduler.taken(), ByteCount::ZERO);
+        assert_eq!(scheduler.reserved(), ByteCount::ZERO);
     }
 }
 
@@ -227,7 +227,7 @@ fn no_drive_is_idle_while_anything_waits() {
 }
 
 #[test]
-fn an_expedited_restore_waits_for_no_more_than_what_a_drive_does_just_now() {
+fn expedited_restore_waits_for_at_most_one_visit() {
     let mut world = World::new(4, 3);
     for number in 0..10_000 {
         world.request(Duration::ZERO, Retrieval::Bulk, vec![piece(number, MIB)]);
@@ -243,7 +243,7 @@ fn an_expedited_restore_waits_for_no_more_than_what_a_drive_does_just_now() {
 }
 
 #[test]
-fn bulk_has_its_turn_however_much_is_urgent() {
+fn expedited_restores_do_not_starve_bulk() {
     let mut world = World::new(1, 4);
     // Urgent restores keep the drive busy for two days without a pause; each takes 20 s.
     for number in 0..8640 {

@@ -9,7 +9,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 }
 
 #[test]
-fn the_first_cause_with_a_code_decides() {
+fn first_cause_with_exit_code_wins() {
     let io = |kind| anyhow::Error::from(io::Error::from(kind));
     assert_eq!(exit_of(&io(io::ErrorKind::BrokenPipe)), Exit::Success);
     assert_eq!(exit_of(&io(io::ErrorKind::NotFound).context("outer")), Exit::NotFound);
@@ -20,7 +20,7 @@ fn the_first_cause_with_a_code_decides() {
 }
 
 #[test]
-fn help_names_every_code() {
+fn help_lists_every_exit_code() {
     let all = [
         Exit::Success,
         Exit::Failure,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_number_and_its_unit_stand_apart() {
+fn units_are_separated_by_a_space() {
     let shown: Vec<String> = [0, 1, 1023, 1024, 1536, 70 << 20, 3 << 40].map(bytes).into();
     assert_eq!(shown, ["0 B", "1 B", "1023 B", "1 KiB", "1.5 KiB", "70 MiB", "3 TiB"]);
     assert_eq!(rate(3 << 20, 2.0), "1.5 MiB/s");
@@ -13,7 +13,7 @@ fn a_number_and_its_unit_stand_apart() {
 }
 
 #[test]
-fn nouns_have_their_plurals() {
+fn nouns_are_pluralized() {
     let shown = ["object", "copy", "body", "key", "entry"].map(|noun| pluralize(2, noun));
     assert_eq!(shown, ["2 objects", "2 copies", "2 bodies", "2 keys", "2 entries"]);
     assert_eq!(pluralize(1, "key"), "1 key");

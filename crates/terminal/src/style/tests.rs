@@ -12,7 +12,7 @@ fn check(choice: ColorChoice, is_terminal: bool, variables: &[(&str, &str)]) -> 
 }
 
 #[test]
-fn a_terminal_gets_color_unless_it_is_unwanted() {
+fn auto_color_follows_terminal_and_no_color() {
     assert!(check(ColorChoice::Auto, true, &[]));
     assert!(check(ColorChoice::Auto, true, &[("NO_COLOR", ""), ("TERM", "xterm-256color")]));
     assert!(!check(ColorChoice::Auto, true, &[("NO_COLOR", "1")]));
@@ -21,13 +21,13 @@ fn a_terminal_gets_color_unless_it_is_unwanted() {
 }
 
 #[test]
-fn a_wish_goes_before_everything() {
+fn explicit_color_choice_overrides_auto() {
     assert!(check(ColorChoice::Always, false, &[("NO_COLOR", "1")]));
     assert!(!check(ColorChoice::Never, true, &[]));
 }
 
 #[test]
-fn painted_text_keeps_its_width() {
+fn colored_text_keeps_its_width() {
     let styled = StyledText { tone: Some(Tone::Good), text: "ok" };
     assert_eq!(format!("[{styled:>4}]"), "[\u{1b}[32m  ok\u{1b}[0m]");
     let plain = StyledText { tone: None, text: "ok" };

@@ -31,7 +31,7 @@ struct Checked {
 /// Prints a line for each number of damaged blocks: the round with the median time, and the
 /// traffic, which is the same in every round.
 pub(crate) fn print(blocks: u32, rounds: usize) {
-    let mut all = agreeing(blocks);
+    let mut all = consistent_group(blocks);
     let mut stream = Seed::new(2).stream();
     let mut damaged = BTreeSet::new();
     for count in DAMAGED {
@@ -53,7 +53,7 @@ pub(crate) fn print(blocks: u32, rounds: usize) {
 }
 
 /// Returns all members of a group that was written once and is quiescent.
-fn agreeing(blocks: u32) -> Vec<TomeMetadata> {
+fn consistent_group(blocks: u32) -> Vec<TomeMetadata> {
     let (split, layout) = (split(), layout(blocks));
     assert_eq!(layout.parts().regions, 1, "one group");
     let mut all: Vec<TomeMetadata> = (0..split.total()).map(|own| empty(own, layout)).collect();
@@ -104,10 +104,10 @@ fn damage(
 fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
     let begin = std::time::Instant::now();
     let mut out = Outbox::new();
-    let mut letters: VecDeque<(TomeId, TomeId, Vec<u8>)> = VecDeque::new();
+    let mut messages_in_flight: VecDeque<(TomeId, TomeId, Vec<u8>)> = VecDeque::new();
     let (mut bytes, mut messages, mut answer) = (0, 0, None);
-    let asked = Event::Check { request: RequestId(1), group: GroupId::new(0) };
-    tomes[0].step(Instant::ZERO, asked, &mut out);
+    let event = Event::Check { request: RequestId(1), group: GroupId::new(0) };
+    tomes[0].step(Instant::ZERO, event, &mut out);
     let mut from = TomeId::new(0);
     loop {
         for command in out.drain() {
@@ -116,7 +116,7 @@ fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
                     let encoded = postcard::to_allocvec(&message).unwrap();
                     bytes += encoded.len() as u64 + VERSION_BYTES;
                     messages += 1;
-                    letters.push_back((from, to, encoded));
+                    messages_in_flight.push_back((from, to, encoded));
                 }
                 Command::Answer { answer: Answer::Checked { findings, exchanged }, .. } => {
                     answer = Some((findings, exchanged));
@@ -127,24 +127,24 @@ fn check(tomes: &mut [Tome], damaged: &BTreeSet<(u32, usize)>) -> Checked {
                 | Command::SpinDown
                 | Command::Read { .. }
                 | Command::ReadObject { .. }
-                | Command::Write { .. } => panic!("a check is answered and wakes nobody"),
+                | Command::Write { .. } => panic!("a check needs no disk"),
                 Command::TokenManager(_) | Command::Alarm(_) => {}
             }
         }
-        let Some((sender, to, encoded)) = letters.pop_front() else { break };
+        let Some((sender, to, encoded)) = messages_in_flight.pop_front() else { break };
         let message: Message = postcard::from_bytes(&encoded).unwrap();
         from = to;
-        let told = Event::Received { from: sender, message };
-        tomes[to.get() as usize].step(Instant::ZERO, told, &mut out);
+        let event = Event::Received { from: sender, message };
+        tomes[to.get() as usize].step(Instant::ZERO, event, &mut out);
     }
     let seconds = begin.elapsed().as_secs_f64();
-    let (findings, exchanged) = answer.expect("it ends");
+    let (findings, exchanged) = answer.expect("the check is answered");
     let found: BTreeSet<(Offset, Verdict)> =
         findings.iter().map(|finding| (finding.offset, finding.verdict)).collect();
     let expected: BTreeSet<(Offset, Verdict)> = damaged
         .iter()
         .map(|(offset, member)| (Offset::new(*offset), Verdict::Wrong(Member::at(*member))))
         .collect();
-    assert_eq!(found, expected, "all that is damaged is found and named, and nothing else");
+    assert_eq!(found, expected, "exactly the damaged blocks are found and located");
     Checked { seconds, bytes, messages, exchanged }
 }

@@ -23,24 +23,24 @@ pub(crate) fn print() {
     let mut bytes = vec![0; COLD_BYTES];
     Seed::new(1).stream().fill(&mut bytes);
     let all = bytes.len() / BLOCK;
-    let mut told = Vec::new();
+    let mut figures = Vec::new();
     for (place, blocks) in [("hot", 2), ("cold", all)] {
         let bytes = &mut bytes[..blocks * BLOCK];
         let signed = speed(|call| {
             black_box(signature(black_box(&bytes[call % blocks * BLOCK..][..BLOCK])));
         });
-        let xor = fold(bytes, 0);
-        let product = fold(bytes, 1);
-        told.push(format!("\"signature_{place}\":{signed:.3}"));
-        told.push(format!("\"xor_{place}\":{xor:.3},\"product_{place}\":{product:.3}"));
+        let xor = apply(bytes, 0);
+        let product = apply(bytes, 1);
+        figures.push(format!("\"signature_{place}\":{signed:.3}"));
+        figures.push(format!("\"xor_{place}\":{xor:.3},\"product_{place}\":{product:.3}"));
     }
     let (hot, cold) = (put(&bytes, 1), put(&bytes, all));
-    told.push(format!("\"put_hot\":{hot:.3},\"put_cold\":{cold:.3}"));
-    println!("{{{}}}", told.join(","));
+    figures.push(format!("\"put_hot\":{hot:.3},\"put_cold\":{cold:.3}"));
+    println!("{{{}}}", figures.join(","));
 }
 
 /// Applies deltas to blocks of parity number `row`. Parity 0 is a plain XOR, all others multiply.
-fn fold(bytes: &mut [u8], row: usize) -> f64 {
+fn apply(bytes: &mut [u8], row: usize) -> f64 {
     let code = SmallCode::new(13, 3).unwrap();
     let (deltas, sums) = bytes.split_at_mut(bytes.len() / 2);
     let blocks = deltas.len() / BLOCK;

@@ -26,7 +26,10 @@ pub(crate) fn split() -> CodeParams {
 /// Regions of a million blocks, or a single smaller one.
 pub(crate) fn layout(blocks: u32) -> Layout {
     let region = blocks.min(REGION_BLOCKS);
-    assert!(region.is_multiple_of(SEGMENT_BLOCKS) && blocks.is_multiple_of(region), "whole ones");
+    assert!(
+        region.is_multiple_of(SEGMENT_BLOCKS) && blocks.is_multiple_of(region),
+        "regions and segments are whole"
+    );
     let segments = region / SEGMENT_BLOCKS;
     let (segment, regions) = ("62+2".parse().unwrap(), blocks / region);
     Layout::new(Parts { block: BLOCK, segment, segments, regions, spares: SPARES }).unwrap()

@@ -13,7 +13,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
-    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+    reason = "a measurement for a terminal: it prints, reads the clock, and panics on bad arguments"
 )]
 
 mod check;
@@ -28,6 +28,6 @@ fn main() {
         ["coding"] => coding::print(),
         ["check", blocks, rounds] => check::print(blocks.parse().unwrap(), rounds.parse().unwrap()),
         ["memory", blocks] => memory::print(blocks.parse().unwrap()),
-        _ => panic!("no such measurement: {words:?}"),
+        _ => panic!("unknown measurement: {words:?}"),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn print(blocks: u32) {
     let begin = std::time::Instant::now();
     let tome = Tome::new(Instant::ZERO, metadata, Seed::new(2)).unwrap();
     let (started, started_s) = (resident("VmRSS:"), begin.elapsed().as_secs_f64());
-    assert_eq!(tome.metadata().layout().blocks(), u64::from(blocks), "it is still there");
+    assert_eq!(tome.metadata().layout().blocks(), u64::from(blocks), "the tome keeps its blocks");
     #[expect(clippy::cast_precision_loss, reason = "a figure of four digits")]
     let each = |bytes: u64| bytes.saturating_sub(before) as f64 / f64::from(blocks);
     println!(

@@ -5,7 +5,9 @@ use fulgurite_units::{ByteCount, RandomStream, Seed};
 use proptest::prelude::*;
 
 use super::{block, split, xor};
-use crate::consistency::{Change, Descent, Finding, Folded, Nodes, Report, Side, Unconfirmed};
+use crate::consistency::{
+    AppliedSummary, Change, Descent, Finding, Nodes, Report, Side, Unconfirmed,
+};
 use crate::segment::SegmentCode;
 use crate::syndrome::{Verdict, locate};
 use crate::tree::SignatureTree;
@@ -33,7 +35,7 @@ impl Set {
         let zeros = vec![vec![0; BYTES]; layout.region_blocks() as usize];
         let members = group.total() as usize;
         let tree = SignatureTree::zeros(layout.region_blocks(), BYTES as u64).unwrap();
-        let none = Folded { floor: Version::new(1), above: Vec::new() };
+        let none = AppliedSummary { floor: Version::new(1), above: Vec::new() };
         let report = |member: usize| Report {
             epoch: Epoch::new(1),
             root: Signature::ZERO,
@@ -55,7 +57,7 @@ impl Set {
             for number in 0..layout.region_data_blocks() {
                 let change = set.draw();
                 set.write(member, layout.data_offset(number), &change);
-                set.fold_all(member, layout.data_offset(number), &change);
+                set.apply_to_all(member, layout.data_offset(number), &change);
             }
         }
         set
@@ -84,22 +86,22 @@ impl Set {
         self.trees[member].update(offset, signature(change)).unwrap();
     }
 
-    fn fold(&mut self, j: usize, member: usize, offset: Offset, change: &[u8]) {
+    fn apply(&mut self, j: usize, member: usize, offset: Offset, change: &[u8]) {
         let mut scaled = vec![vec![0; BYTES]; self.group.parity() as usize];
         SegmentCode::new(self.group).unwrap().delta(member, change, &mut scaled).unwrap();
         self.write(self.group.data() as usize + j, offset, &scaled[j]);
     }
 
-    fn fold_all(&mut self, member: usize, offset: Offset, change: &[u8]) {
-        (0..self.group.parity() as usize).for_each(|j| self.fold(j, member, offset, change));
+    fn apply_to_all(&mut self, member: usize, offset: Offset, change: &[u8]) {
+        (0..self.group.parity() as usize).for_each(|j| self.apply(j, member, offset, change));
     }
 
     fn reports(&self) -> Vec<Report> {
-        let tells = |(report, tree): (&Report, &SignatureTree)| Report {
+        let report_of = |(report, tree): (&Report, &SignatureTree)| Report {
             root: tree.root(),
             ..report.clone()
         };
-        self.reports.iter().zip(&self.trees).map(tells).collect()
+        self.reports.iter().zip(&self.trees).map(report_of).collect()
     }
 
     fn answers(&self, level: u32, wanted: &[u32]) -> Vec<Nodes> {
@@ -127,7 +129,7 @@ impl Set {
     }
 }
 
-fn named(member: usize) -> Verdict {
+fn located(member: usize) -> Verdict {
     Verdict::Wrong(Member::at(member))
 }
 
@@ -147,7 +149,7 @@ fn a_node_is_the_signature_of_all_bytes_below_it() {
 }
 
 #[test]
-fn a_block_takes_24_bytes_awake() {
+fn block_takes_24_metadata_bytes() {
     let blocks = 100_000u32;
     let tree = SignatureTree::zeros(blocks, BYTES as u64).unwrap();
     let others = blocks as usize * (size_of::<Version>() + size_of::<crate::PhysicalBlock>());
@@ -157,7 +159,7 @@ fn a_block_takes_24_bytes_awake() {
 }
 
 #[test]
-fn sixteen_tomes_of_64_blocks_exchange_208_signatures_where_a_flat_list_has_1024() {
+fn descent_exchanges_208_signatures_instead_of_1024() {
     let mut set = Set::new(split("13+3"), split("62+2"), 1, 2);
     let agreed = set.check();
     assert_eq!((agreed.exchanged(), agreed.findings()), (16, &[][..]));
@@ -167,41 +169,42 @@ fn sixteen_tomes_of_64_blocks_exchange_208_signatures_where_a_flat_list_has_1024
     let found = set.check();
     assert_eq!(found.exchanged(), 208);
     assert_eq!(16 * u64::from(set.layout.region_blocks()), 1024);
-    assert_eq!(set.wrong(), [(37, named(4))]);
+    assert_eq!(set.wrong(), [(37, located(4))]);
 }
 
 #[test]
-fn two_blocks_that_changed_places_are_noticed_though_their_sum_is_the_same() {
+fn swapped_blocks_are_detected() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 3);
     let (a, b) = (Offset::new(9), Offset::new(26));
     let difference = xor(&set.blocks[7][9], &set.blocks[7][26]);
     set.add(7, a, &difference);
     set.add(7, b, &difference);
-    let sum = |of: &[Vec<u8>]| of.iter().fold(vec![0; BYTES], |sum, block| xor(&sum, block));
+    let sum =
+        |blocks: &[Vec<u8>]| blocks.iter().fold(vec![0; BYTES], |sum, block| xor(&sum, block));
     let before = Set::new(split("13+3"), split("6+2"), 4, 3);
-    assert_eq!(sum(&set.blocks[7]), sum(&before.blocks[7]), "a plain sum is blind to it");
-    assert_eq!(set.wrong(), [(9, named(7)), (26, named(7))]);
+    assert_eq!(sum(&set.blocks[7]), sum(&before.blocks[7]), "a plain sum does not detect the swap");
+    assert_eq!(set.wrong(), [(9, located(7)), (26, located(7))]);
 }
 
 #[test]
-fn a_delta_that_was_dropped_or_folded_twice_names_the_parity() {
+fn dropped_or_duplicated_delta_locates_the_parity() {
     for twice in [false, true] {
         let mut set = Set::new(split("13+3"), split("6+2"), 4, 4);
         let (offset, change) = (Offset::new(16), set.draw());
         set.write(2, offset, &change);
-        [0, 2].into_iter().for_each(|j| set.fold(j, 2, offset, &change));
-        (0..2).filter(|_| twice).for_each(|_| set.fold(1, 2, offset, &change));
+        [0, 2].into_iter().for_each(|j| set.apply(j, 2, offset, &change));
+        (0..2).filter(|_| twice).for_each(|_| set.apply(1, 2, offset, &change));
         // The parity's own segment parity was updated too, so those two blocks are wrong as well.
-        assert_eq!(set.wrong(), [16, 22, 23].map(|offset| (offset, named(14))), "{twice}");
+        assert_eq!(set.wrong(), [16, 22, 23].map(|offset| (offset, located(14))), "{twice}");
     }
 }
 
 #[test]
-fn a_stale_block_names_the_tome_that_has_it() {
+fn stale_block_locates_its_tome() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 5);
     let (offset, change) = (Offset::new(3), set.draw());
-    set.fold_all(11, offset, &change);
-    assert_eq!(set.wrong(), [3, 6, 7].map(|offset| (offset, named(11))));
+    set.apply_to_all(11, offset, &change);
+    assert_eq!(set.wrong(), [3, 6, 7].map(|offset| (offset, located(11))));
     // Its own segment is consistent, so only the group can detect it.
     let signatures: Vec<Signature> =
         set.layout.segment_offsets(0).map(|offset| set.trees[11].block(offset)).collect();
@@ -209,27 +212,31 @@ fn a_stale_block_names_the_tome_that_has_it() {
 }
 
 #[test]
-fn one_parity_says_that_something_is_wrong_and_the_segment_says_where() {
+fn single_parity_detects_and_segment_locates() {
     let mut set = Set::new(split("3+1"), split("6+2"), 1, 6);
     let change = set.draw();
     set.add(1, Offset::new(5), &change);
     assert_eq!(set.wrong(), [(5, Verdict::Unnamed)]);
-    let of = |member: usize| -> Vec<Signature> {
+    let signatures = |member: usize| -> Vec<Signature> {
         set.layout.segment_offsets(0).map(|offset| set.trees[member].block(offset)).collect()
     };
-    let segments = (0..4).map(|member| locate(set.layout.segment(), &of(member)).unwrap());
+    let segments = (0..4).map(|member| locate(set.layout.segment(), &signatures(member)).unwrap());
     let consistent = Verdict::Consistent;
     let found: Vec<Verdict> = segments.collect();
-    assert_eq!(found, [consistent, named(5), consistent, consistent], "of block 5, on tome 1");
+    assert_eq!(
+        found,
+        [consistent, located(5), consistent, consistent],
+        "block 5 on tome 1 is wrong"
+    );
 }
 
 /// Makes a delta in flight, as the members that know of it report it.
-fn listed(set: &mut Set, missing: &[u8], folded_at: Option<usize>) -> (Offset, Vec<u8>) {
+fn listed(set: &mut Set, missing: &[u8], applied_at: Option<usize>) -> (Offset, Vec<u8>) {
     let (offset, bytes) = (Offset::new(8), set.draw());
     let change = Change { offset, version: Version::new(1), signature: signature(&bytes) };
     let unconfirmed = vec![Unconfirmed { change, missing: missing.to_vec() }];
     set.reports[2].side = Side::Data { latest: Version::new(1), unconfirmed };
-    if let Some(j) = folded_at {
+    if let Some(j) = applied_at {
         let Side::Parity(folded) = &mut set.reports[set.group.data() as usize + j].side else {
             panic!("a parity")
         };
@@ -239,37 +246,37 @@ fn listed(set: &mut Set, missing: &[u8], folded_at: Option<usize>) -> (Offset, V
 }
 
 #[test]
-fn what_is_on_its_way_is_excused_and_hides_nothing() {
+fn in_flight_delta_is_accepted_and_hides_nothing() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 7);
     let (offset, change) = listed(&mut set, &[0, 1, 2], Some(1));
     set.write(2, offset, &change);
-    set.fold(1, 2, offset, &change);
+    set.apply(1, 2, offset, &change);
     assert_eq!(set.wrong(), [], "two parities lack it, and the answer of one was lost");
     let other = set.draw();
     set.add(5, offset, &other);
-    assert_eq!(set.wrong(), [(8, named(5))], "the same block of another tome");
+    assert_eq!(set.wrong(), [(8, located(5))], "the same block of another tome");
 }
 
 #[test]
-fn what_a_parity_folded_before_the_root_was_told_is_excused() {
+fn delta_applied_before_the_report_is_accepted() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 8);
     let (offset, change) = listed(&mut set, &[], Some(0));
     set.reports[2].side = Side::Data { latest: Version::NONE, unconfirmed: Vec::new() };
-    set.fold(0, 2, offset, &change);
+    set.apply(0, 2, offset, &change);
     assert_eq!(set.wrong(), []);
 }
 
 #[test]
-fn a_change_that_is_on_no_list_was_lost() {
+fn unlisted_change_is_found_as_lost() {
     let mut set = Set::new(split("13+3"), split("6+2"), 4, 9);
     // Parity 0 confirmed it but does not have it.
     let (offset, change) = listed(&mut set, &[1, 2], None);
     set.write(2, offset, &change);
-    assert_eq!(set.wrong(), [8, 14, 15].map(|offset| (offset, named(13))));
+    assert_eq!(set.wrong(), [8, 14, 15].map(|offset| (offset, located(13))));
 }
 
 #[test]
-fn a_region_that_moves_during_a_check_has_it_begin_anew() {
+fn region_change_restarts_a_check() {
     let mut set = Set::new(split("3+2"), split("6+2"), 2, 10);
     let change = set.draw();
     set.add(1, Offset::new(5), &change);
@@ -286,7 +293,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn a_tree_follows_changes(changes in prop::collection::vec((0usize..21, any::<u64>()), 1..9)) {
+    fn updated_tree_equals_a_fresh_one(
+        changes in prop::collection::vec((0usize..21, any::<u64>()), 1..9),
+    ) {
         let mut blocks = vec![vec![0; BYTES]; 21];
         let mut tree = SignatureTree::zeros(21, BYTES as u64).unwrap();
         for (position, seed) in changes {
@@ -300,12 +309,12 @@ proptest! {
     }
 
     #[test]
-    fn one_wrong_member_is_named_whoever_it_is(
+    fn any_single_wrong_member_is_located(
         member in 0usize..16, offset in 0u32..32, seed: u64,
     ) {
         let mut set = Set::new(split("13+3"), split("6+2"), 4, seed);
         let change = set.draw();
         set.add(member, Offset::new(offset), &change);
-        prop_assert_eq!(set.wrong(), [(offset, named(member))]);
+        prop_assert_eq!(set.wrong(), [(offset, located(member))]);
     }
 }

@@ -14,7 +14,7 @@ const READ_WITHIN: Duration =
 /// Spin-ups of a disk for the scrub alone in a pass: one for each 24th of its blocks. With only 54
 /// blocks the step rounds to two, so that is every second block, and one more at the start of the
 /// period.
-const WAKES_MAX: usize = 54 / 2 + 1;
+const SCRUB_SPIN_UPS_MAX: usize = 54 / 2 + 1;
 
 /// Returns a set with some objects, all of them protected.
 fn written() -> World {
@@ -33,7 +33,7 @@ fn oldest(world: &World) -> (Instant, usize) {
     let mut all = Vec::new();
     for node in &world.nodes {
         for spot in node.metadata.regions().flat_map(|(_, region)| region.physical_blocks()) {
-            all.push(node.looked[&spot]);
+            all.push(node.last_access[&spot]);
         }
     }
     (all.iter().copied().min().unwrap(), all.len())
@@ -42,42 +42,46 @@ fn oldest(world: &World) -> (Instant, usize) {
 /// Runs for more than two passes; `clients` may act each day.
 fn years(world: &mut World, clients: impl Fn(&mut World, u64)) {
     let blocks = world.layout.blocks();
-    assert_eq!(usize::try_from(blocks).unwrap() / 2 + 1, WAKES_MAX, "of this layout");
+    assert_eq!(
+        usize::try_from(blocks).unwrap() / 2 + 1,
+        SCRUB_SPIN_UPS_MAX,
+        "the bound fits this layout"
+    );
     for day in 0..750 {
         clients(world, day);
         world.pass(DAY);
         let (at, count) = oldest(world);
         assert!(count > 100, "{count} blocks are written");
         let age = world.now.since(at);
-        assert!(age <= READ_WITHIN, "day {day}: a block was not looked at for {age:?}");
+        assert!(age <= READ_WITHIN, "day {day}: a block was not read or written for {age:?}");
     }
-    assert!(READ_WITHIN < Duration::from_secs(365 * 24 * 3600), "within a year");
+    assert!(READ_WITHIN < Duration::from_secs(365 * 24 * 3600), "the bound is within a year");
     for (tome, node) in world.nodes.iter().enumerate() {
         assert_eq!(node.metadata.scrubbed().passes, 2, "tome {tome}");
     }
 }
 
 #[test]
-fn every_block_is_read_within_its_period_by_a_bounded_number_of_wakes_though_nobody_comes() {
+fn scrub_covers_idle_disks_with_bounded_spin_ups() {
     let mut world = written();
     let before: Vec<usize> = world.nodes.iter().map(|node| node.spin_ups).collect();
     years(&mut world, |_, _| {});
     for (tome, (node, before)) in world.nodes.iter().zip(before).enumerate() {
         let spin_ups = node.spin_ups - before;
-        assert_eq!(node.own_wakes, spin_ups, "tome {tome}: nobody wanted anything");
+        assert_eq!(node.scrub_spin_ups, spin_ups, "tome {tome}: no client had a request");
         let passes = 750.0 / (FULL_SCRUB.as_secs_f64() / DAY.as_secs_f64());
-        let most = (WAKES_MAX as f64 * passes).ceil();
+        let most = (SCRUB_SPIN_UPS_MAX as f64 * passes).ceil();
         assert!((20.0..=most).contains(&(spin_ups as f64)), "tome {tome}: {spin_ups} of {most}");
     }
 }
 
 #[test]
-fn what_clients_wake_is_used_so_that_the_scrub_wakes_less() {
+fn scrub_uses_client_spin_ups() {
     let mut world = written();
     let alone: usize = {
         let mut world = written();
         years(&mut world, |_, _| {});
-        world.nodes.iter().map(|node| node.own_wakes).sum()
+        world.nodes.iter().map(|node| node.scrub_spin_ups).sum()
     };
     let all: Vec<(usize, String)> = world.objects.keys().cloned().collect();
     years(&mut world, |world, day| {
@@ -89,6 +93,6 @@ fn what_clients_wake_is_used_so_that_the_scrub_wakes_less() {
         }
     });
     assert!(world.counts.read >= 1400, "{} reads", world.counts.read);
-    let own: usize = world.nodes.iter().map(|node| node.own_wakes).sum();
-    assert!(own < alone / 10, "{own} wakes for the scrub, and {alone} without clients");
+    let own: usize = world.nodes.iter().map(|node| node.scrub_spin_ups).sum();
+    assert!(own < alone / 10, "{own} spin-ups for the scrub, and {alone} without clients");
 }

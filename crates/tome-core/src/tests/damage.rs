@@ -8,7 +8,7 @@ impl World {
     /// the disk stands still: when an old block goes bad after it was read for the write that
     /// replaces it, a tome cannot repair that by itself (`Alarm::ChangeLost`).
     pub(super) fn spoil(&mut self, tome: usize) {
-        if self.nodes[tome].turning.is_some() {
+        if self.nodes[tome].spinning.is_some() {
             return;
         }
         let regions: Vec<_> = self.nodes[tome].metadata.regions().map(|(index, _)| index).collect();
@@ -18,7 +18,9 @@ impl World {
         let written: Vec<(PhysicalBlock, fulgurite_codes::Signature)> = self
             .layout
             .segment_offsets(segment)
-            .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
+            .filter_map(|offset| {
+                Some((region.physical_block(offset)?, region.tree().block(offset)))
+            })
             .collect();
         let disk = &self.nodes[tome].disk;
         let is_good = |(spot, recorded): &(PhysicalBlock, fulgurite_codes::Signature)| {
@@ -46,7 +48,7 @@ impl World {
                 for segment in 0..self.layout.parts().segments {
                     let offsets = self.layout.segment_offsets(segment);
                     let is_bad = |offset: &crate::Offset| {
-                        let Some(spot) = region.spot(*offset) else { return false };
+                        let Some(spot) = region.physical_block(*offset) else { return false };
                         let bytes = node.disk.get(&spot).map(|b| fulgurite_codes::signature(b));
                         bytes != Some(region.tree().block(*offset))
                     };
@@ -61,7 +63,7 @@ impl World {
 
     /// Damages more of a segment than its parity can rebuild, where everything is protected.
     /// Returns whether there was such a segment.
-    pub(super) fn hurt(&mut self, tome: usize) -> bool {
+    pub(super) fn damage_beyond_parity(&mut self, tome: usize) -> bool {
         let node = &mut self.nodes[tome];
         let mut segments = Vec::new();
         for (_, region) in node.metadata.regions() {
@@ -71,13 +73,13 @@ impl World {
                     region.pending().is_some_and(|l| l.iter().any(|(_, p)| p.offset == offset))
                 };
                 let physical_blocks: Vec<PhysicalBlock> =
-                    offsets().filter_map(|o| region.spot(o)).collect();
+                    offsets().filter_map(|o| region.physical_block(o)).collect();
                 if physical_blocks.len() > 3 && !offsets().any(waits) {
                     segments.push(physical_blocks);
                 }
             }
         }
-        if segments.is_empty() || node.turning.is_some() {
+        if segments.is_empty() || node.spinning.is_some() {
             return false;
         }
         let at = self.below(segments.len());
@@ -124,7 +126,7 @@ impl World {
                 for segment in 0..self.layout.parts().segments {
                     let offsets = self.layout.segment_offsets(segment);
                     let written: Vec<PhysicalBlock> =
-                        offsets.filter_map(|offset| region.spot(offset)).collect();
+                        offsets.filter_map(|offset| region.physical_block(offset)).collect();
                     // Data and parity: every third block, from a starting place that varies.
                     let first = segment as usize;
                     for number in 0..blocks.min(written.len()) {

@@ -59,44 +59,52 @@ fn a_group_has_each_tome_once() {
 }
 
 #[test]
-fn what_two_claim_neither_gets() {
+fn conflicting_claim_changes_nothing() {
     let mut groups = set("3+2", &[2, 2, 2, 2, 2, 1]);
-    let of = |id: u32, regions: [RegionId; 5]| {
+    let group = |id: u32, regions: [RegionId; 5]| {
         Group::new(GroupId::new(id), split("3+2"), regions.to_vec()).unwrap()
     };
     let first = [0, 1, 2, 3, 4].map(|tome| region(tome, 1));
-    groups.claim(of(1, first)).unwrap();
+    groups.claim(group(1, first)).unwrap();
     let before = groups.clone();
-    let again = groups.claim(of(1, [0, 1, 2, 3, 4].map(|tome| region(tome, 0))));
+    let again = groups.claim(group(1, [0, 1, 2, 3, 4].map(|tome| region(tome, 0))));
     assert_eq!(again, Err(TomeError::DuplicateGroup { group: GroupId::new(1) }));
     let mixed = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(4, 1)];
-    let claimed = groups.claim(of(2, mixed)).unwrap_err();
+    let claimed = groups.claim(group(2, mixed)).unwrap_err();
     assert_eq!(claimed, TomeError::ClaimedTwice { region: region(4, 1) });
     assert_eq!(claimed.kind(), ErrorKind::Conflict);
-    let foreign = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(6, 0)];
-    let foreign = groups.claim(of(2, foreign));
-    assert_eq!(foreign, Err(TomeError::NoTome { tome: TomeId::new(6) }));
+    let unknown = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(6, 0)];
+    let unknown = groups.claim(group(2, unknown));
+    assert_eq!(unknown, Err(TomeError::NoTome { tome: TomeId::new(6) }));
     let twice = groups.add_tome(TomeId::new(3), 9);
     assert_eq!(twice, Err(TomeError::DuplicateTome { tome: TomeId::new(3) }));
-    assert_eq!(groups, before, "nothing was changed by what was refused");
+    assert_eq!(groups, before, "refused calls change nothing");
 }
 
 #[test]
-fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
+fn added_tome_joins_groups_and_retired_one_leaves_all() {
     let mut groups = set("3+2", &[4, 4, 4, 4, 4]);
     assert_eq!(groups.populate().len(), 4);
     assert_eq!((groups.free_regions(), groups.populate().len()), (0, 0));
     let gone = TomeId::new(2);
     let none = groups.retire(gone, &[]).unwrap();
-    assert_eq!((none.moves.len(), none.unplaced.len()), (0, 4), "there is no room for any");
+    assert_eq!((none.moves.len(), none.unplaced.len()), (0, 4), "no tome has a free region");
     groups.add_tome(TomeId::new(5), 3).unwrap();
     let some = groups.retire(gone, &[]).unwrap();
-    assert_eq!((some.moves.len(), some.unplaced.len()), (3, 1), "as many as there is room for");
+    assert_eq!(
+        (some.moves.len(), some.unplaced.len()),
+        (3, 1),
+        "as many as there are free regions"
+    );
     groups.add_tome(TomeId::new(6), 6).unwrap();
     let rest = groups.retire(gone, &some.moves).unwrap();
-    assert_eq!((rest.moves.len(), rest.later), (1, 0), "what is planned is not planned again");
+    assert_eq!((rest.moves.len(), rest.later), (1, 0), "planned moves are not planned again");
     let other = groups.retire(TomeId::new(1), &some.moves).unwrap();
-    assert_eq!((other.moves.len(), other.later), (1, 3), "one seat of a group at a time");
+    assert_eq!(
+        (other.moves.len(), other.later),
+        (1, 3),
+        "one member slot of a group moves at a time"
+    );
     let moves = [some.moves, rest.moves].concat();
     assert!(matches!(groups.remove(gone), Err(TomeError::InUse { .. })));
     for planned in &moves {
@@ -113,7 +121,7 @@ fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
 }
 
 #[test]
-fn every_tome_takes_its_turn_with_parity() {
+fn every_tome_holds_parity_in_turn() {
     let mut groups = set("13+3", &[16; 16]);
     groups.populate();
     let mut is_spinning = BTreeMap::new();
@@ -142,7 +150,7 @@ fn pending(offset: u32, old: Option<u32>, new: u32) -> Pending {
 }
 
 #[test]
-fn two_changes_of_a_block_are_one_until_the_first_is_sent() {
+fn unsent_changes_of_a_block_are_merged() {
     let mut list = PendingList::default();
     let version = Version::new;
     list.push(version(1), pending(7, None, 10)).unwrap();
@@ -154,23 +162,26 @@ fn two_changes_of_a_block_are_one_until_the_first_is_sent() {
         (None, PhysicalBlock::new(11), Instant::from_nanos(10))
     );
     assert_eq!(both.change, pending(7, None, 10).change ^ pending(7, None, 11).change);
-    assert!(!list.needs(PhysicalBlock::new(10)), "what was never sent is never computed again");
-    list.sent(version(2));
+    assert!(
+        !list.needs(PhysicalBlock::new(10)),
+        "an unsent change is merged, so its block is free"
+    );
+    list.mark_sent(version(2));
     list.push(version(3), pending(7, Some(11), 12)).unwrap();
     assert_eq!(list.len(), 2);
     assert_eq!(list.confirm(version(2), 0), None);
-    assert_eq!(list.floor(version(3)), version(2), "one parity is not all");
+    assert_eq!(list.floor(version(3)), version(2), "another parity still lacks the change");
     let done = list.confirm(version(2), 1).unwrap();
     assert_eq!(done.new, PhysicalBlock::new(11));
     assert!(list.needs(PhysicalBlock::new(11)), "the next change begins there");
-    assert_eq!(list.confirm(version(2), 1), None, "an answer that comes twice");
+    assert_eq!(list.confirm(version(2), 1), None, "a duplicate answer");
     let last = [0, 1].map(|parity| list.confirm(version(3), parity).is_some());
     assert_eq!(last, [false, true]);
     assert_eq!((list.is_empty(), list.floor(version(3))), (true, version(4)));
 }
 
 #[test]
-fn the_oldest_change_is_known_whatever_is_merged_or_confirmed() {
+fn oldest_change_is_tracked_across_merges_and_confirms() {
     let mut list = PendingList::default();
     assert_eq!(list.oldest(), None);
     for (version, offset, at) in [(1, 5, 20), (2, 7, 10), (3, 5, 30), (4, 9, 40)] {
@@ -188,7 +199,7 @@ fn the_oldest_change_is_known_whatever_is_merged_or_confirmed() {
 }
 
 #[test]
-fn more_changes_than_may_wait_are_refused() {
+fn pending_changes_are_bounded() {
     let mut list = PendingList::default();
     let count = u32::try_from(PENDING_MAX).unwrap();
     for number in 0..count {
@@ -197,11 +208,11 @@ fn more_changes_than_may_wait_are_refused() {
     let full = list.push(Version::new(count + 1), pending(count, None, count)).unwrap_err();
     assert_eq!((full.kind(), list.len()), (ErrorKind::Unavailable, PENDING_MAX));
     list.push(Version::new(count + 1), pending(3, Some(3), count)).unwrap();
-    assert_eq!(list.len(), PENDING_MAX, "what is put together with another takes no more");
+    assert_eq!(list.len(), PENDING_MAX, "a merged change takes no additional entry");
 }
 
 #[test]
-fn a_delta_that_comes_twice_is_folded_once() {
+fn duplicate_delta_is_applied_once() {
     let mut applied = AppliedChanges::default();
     let (first, later) = (change(4, 1), change(4, 3));
     assert_eq!(applied.classify(&first), Ok(Arrival::New));
@@ -215,8 +226,8 @@ fn a_delta_that_comes_twice_is_folded_once() {
     assert_eq!((applied.above(), applied.classify(&first)), (1, Ok(Arrival::Known)));
     applied.raise_floor(Version::new(2));
     applied.record(first);
-    assert_eq!(applied.folded().floor, Version::new(3), "a floor never goes down");
-    assert_eq!(applied.folded().above, [later]);
+    assert_eq!(applied.summary().floor, Version::new(3), "a floor never goes down");
+    assert_eq!(applied.summary().above, [later]);
 }
 
 /// Returns the blocks of all members at one offset.
@@ -240,7 +251,7 @@ fn read(rebuild: &mut Rebuild, blocks: &[Vec<u8>], sum: &mut [u8]) -> Option<(Me
     }
     let scaled = BlockMultiplier::new(step.factor).unwrap();
     scaled.add(&blocks[step.source.as_usize()], sum).unwrap();
-    rebuild.folded(step.source);
+    rebuild.record_added(step.source);
     Some((step.source, step.reads))
 }
 
@@ -249,7 +260,7 @@ fn roots(blocks: &[Vec<u8>]) -> Vec<Signature> {
 }
 
 #[test]
-fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
+fn rebuild_writes_n_times_and_reads_n_minus_1_times() {
     let (split, target) = (split("13+3"), Member::new(4));
     let blocks = word(split, 1);
     let mut rebuild = Rebuild::new(GroupId::new(1), split, target, &members(split, &[4])).unwrap();
@@ -258,17 +269,21 @@ fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
         assert_ne!(source, target);
         (writes, reads) = (writes + 1, reads + u32::from(reading));
         let so_far = rebuild.verify(&roots(&blocks));
-        assert_eq!(so_far.is_ok(), writes == 13, "not before all are in");
+        assert_eq!(
+            so_far.is_ok(),
+            writes == 13,
+            "verification fails until all sources are in the sum"
+        );
     }
     assert_eq!((writes, reads), (13, 12));
     assert_eq!(sum, blocks[4]);
     // Verified against its sources alone, when not all other members are there.
-    let of_sources = rebuild.sources().map(|source| (source, roots(&blocks)[source.as_usize()]));
-    let of_sources: BTreeMap<Member, Signature> = of_sources.collect();
-    assert_eq!(rebuild.verify_sum(signature(&sum), &of_sources), Ok(()));
+    let source_roots = rebuild.sources().map(|source| (source, roots(&blocks)[source.as_usize()]));
+    let source_roots: BTreeMap<Member, Signature> = source_roots.collect();
+    assert_eq!(rebuild.verify_sum(signature(&sum), &source_roots), Ok(()));
     sum[7] ^= 1;
-    assert!(rebuild.verify_sum(signature(&sum), &of_sources).is_err(), "another sum");
-    let first = of_sources.into_iter().skip(1).collect();
+    assert!(rebuild.verify_sum(signature(&sum), &source_roots).is_err(), "another sum");
+    let first = source_roots.into_iter().skip(1).collect();
     assert!(rebuild.verify_sum(signature(&blocks[4]), &first).is_err(), "a source is missing");
     let mut wrong = roots(&blocks);
     wrong[4] ^= Signature([1; 8]);
@@ -277,7 +292,7 @@ fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
 }
 
 #[test]
-fn a_source_that_is_lost_midway_has_those_before_it_spin_again_or_all() {
+fn source_loss_midway_repeats_earlier_sources() {
     let (split, target) = (split("6+3"), Member::new(2));
     let blocks = word(split, 2);
     let begin = || {
@@ -298,8 +313,8 @@ fn a_source_that_is_lost_midway_has_those_before_it_spin_again_or_all() {
         assert_eq!(sum, blocks[2], "{gone:?}");
         (mending.unwrap(), spins)
     };
-    assert_eq!(lost(&[2, 3]), (SourceLoss::None, 2), "it is in the sum");
-    assert_eq!(lost(&[2, 8]), (SourceLoss::None, 2), "it was not to be");
+    assert_eq!(lost(&[2, 3]), (SourceLoss::None, 2), "the lost source is in the sum");
+    assert_eq!(lost(&[2, 8]), (SourceLoss::None, 2), "the lost member was not a source");
     assert_eq!(lost(&[2, 5]), (SourceLoss::SpinAgain(4), 6));
     assert_eq!(lost(&[2, 5, 3]), (SourceLoss::Restart, 6));
     let (mut rebuild, _) = begin();
@@ -312,7 +327,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn as_many_groups_as_there_can_be(regions in vec(0u32..12, 5..24)) {
+    fn populate_forms_the_most_groups_possible(regions in vec(0u32..12, 5..24)) {
         let mut groups = set("3+2", &regions);
         let made = groups.populate();
         prop_assert_eq!(made.len(), most(5, &regions));
@@ -324,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn a_factor_does_what_the_field_does(factor: u8, bytes in vec(any::<u8>(), 1..200)) {
+    fn block_multiplier_matches_field_arithmetic(factor: u8, bytes in vec(any::<u8>(), 1..200)) {
         let mut sum = vec![0x35; bytes.len()];
         BlockMultiplier::new(factor).unwrap().add(&bytes, &mut sum).unwrap();
         let product = bytes.iter().map(|b| fulgurite_codes::field::gf8::mul(factor, *b) ^ 0x35);
@@ -332,7 +347,7 @@ proptest! {
     }
 
     #[test]
-    fn any_target_comes_back_whatever_is_lost_on_the_way(
+    fn any_target_is_rebuilt_despite_source_losses(
         target in 0u8..9, lost in vec((0u8..9, 0usize..7), 0..2), seed: u64,
     ) {
         let split = split("6+3");
@@ -355,7 +370,7 @@ proptest! {
     }
 
     #[test]
-    fn deltas_in_any_order_and_number_make_the_same_parity(
+    fn delta_order_and_duplicates_do_not_change_parity(
         order in vec(0usize..12, 0..40), seed: u64,
     ) {
         let split = split("3+2");

@@ -24,7 +24,7 @@ fn two_levels_of_parity_cost_a_quarter() {
 }
 
 #[test]
-fn the_paper_keeps_96_mib_awake_for_a_tib() {
+fn paper_needs_96_mib_of_nvram_per_tib() {
     let disk = ByteCount::gib(1024);
     assert_eq!(paper_metadata_bytes(disk, ByteCount::kib(128)), ByteCount::mib(96));
     // Ours also has the nodes of the tree and the physical blocks: twice that.
@@ -35,7 +35,7 @@ fn the_paper_keeps_96_mib_awake_for_a_tib() {
 }
 
 #[test]
-fn what_no_disk_can_be_is_refused() {
+fn impossible_layouts_are_refused() {
     let fails = |parts: Parts, field: &str| match Layout::new(parts) {
         Err(TomeError::Range { field: found, .. }) => assert_eq!(found, field),
         other => panic!("{other:?}"),
@@ -44,7 +44,7 @@ fn what_no_disk_can_be_is_refused() {
     fails(Parts { segments: 0, ..good }, "segments of a region");
     fails(Parts { regions: 0, ..good }, "regions");
     fails(Parts { regions: u32::MAX, ..good }, "regions");
-    fails(Parts { spares: 2, ..good }, "spare spots");
+    fails(Parts { spares: 2, ..good }, "spare physical blocks");
     fails(Parts { block: ByteCount::new(128), ..good }, "bytes of a block");
     let uneven = Layout::new(Parts { block: ByteCount::new(1000), ..good });
     assert_eq!(uneven, Err(TomeError::BlockBytes { bytes: 1000 }));
@@ -52,7 +52,7 @@ fn what_no_disk_can_be_is_refused() {
 }
 
 #[test]
-fn splits_are_read_as_they_are_written() {
+fn code_params_round_trip_as_text() {
     for text in ["62+2", "61+3", "63+1", "13+3", "3+2", "239+16"] {
         assert_eq!(split(text).to_string(), text);
     }
@@ -65,13 +65,13 @@ fn splits_are_read_as_they_are_written() {
     for text in ["0+1", "1+0", "250+6", "10+17"] {
         assert!(matches!(text.parse::<CodeParams>(), Err(TomeError::Range { .. })), "{text}");
     }
-    assert_eq!(split("47+3").of_group(), Ok(split("47+3")));
-    assert!(split("48+3").of_group().is_err(), "a group has at most 50 members");
+    assert_eq!(split("47+3").for_group(), Ok(split("47+3")));
+    assert!(split("48+3").for_group().is_err(), "a group has at most 50 members");
 }
 
 proptest! {
     #[test]
-    fn addresses_come_back(segment in 0u32..4, position in 0u32..64, number in 0u32..248) {
+    fn addresses_round_trip(segment in 0u32..4, position in 0u32..64, number in 0u32..248) {
         let layout = Layout::new(parts(split("62+2"))).unwrap();
         let at = InSegment { segment, position };
         let offset = layout.offset(at);

@@ -55,7 +55,7 @@ pub(super) struct Counts {
     pub(super) changes_lost: u32,
     pub(super) rebuilt: u32,
     pub(super) dropped: u32,
-    pub(super) seats_lost: u32,
+    pub(super) slots_lost: u32,
     /// Most disks that were spinning at a time.
     pub(super) peak: usize,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_units::Seed;
 
-use super::{block, gathered};
+use super::{assemble, block};
 use crate::PhysicalBlock;
 use crate::object_assembler::ExpectedObject;
 
@@ -30,40 +30,40 @@ fn object() -> (BTreeMap<PhysicalBlock, Vec<u8>>, Vec<PhysicalBlock>, ExpectedOb
 }
 
 #[test]
-fn what_is_as_it_was_noted_is_given() {
+fn matching_object_is_returned() {
     let (disk, physical_blocks, wanted, bytes) = object();
-    assert_eq!(gathered(&disk, &physical_blocks, wanted).unwrap().into_bytes(), bytes);
+    assert_eq!(assemble(&disk, &physical_blocks, wanted).unwrap().into_bytes(), bytes);
 }
 
 #[test]
-fn one_byte_that_is_another_gives_nothing_wherever_it_is() {
+fn any_changed_byte_rejects_the_object() {
     let (disk, physical_blocks, wanted, _) = object();
     for spot in &physical_blocks {
         for at in 0..BLOCK {
             let mut disk = disk.clone();
             disk.get_mut(spot).unwrap()[at] ^= 1;
             assert_eq!(
-                gathered(&disk, &physical_blocks, wanted.clone()),
+                assemble(&disk, &physical_blocks, wanted.clone()),
                 None,
-                "byte {at} of spot {spot}"
+                "byte {at} of physical block {spot}"
             );
         }
         let mut disk = disk.clone();
         disk.remove(spot);
         assert_eq!(
-            gathered(&disk, &physical_blocks, wanted.clone()),
+            assemble(&disk, &physical_blocks, wanted.clone()),
             None,
-            "nothing in spot {spot}"
+            "physical block {spot} is missing"
         );
     }
 }
 
 #[test]
-fn less_than_all_or_what_was_noted_otherwise_gives_nothing() {
+fn incomplete_or_mismatched_object_is_rejected() {
     let (disk, physical_blocks, wanted, _) = object();
-    assert_eq!(gathered(&disk, &physical_blocks[..2], wanted.clone()), None);
+    assert_eq!(assemble(&disk, &physical_blocks[..2], wanted.clone()), None);
     assert_eq!(
-        gathered(
+        assemble(
             &disk,
             &[physical_blocks[1], physical_blocks[0], physical_blocks[2]],
             wanted.clone()
@@ -72,26 +72,26 @@ fn less_than_all_or_what_was_noted_otherwise_gives_nothing() {
     );
     let digest = [9; 32];
     assert_eq!(
-        gathered(&disk, &physical_blocks, ExpectedObject { digest, ..wanted.clone() }),
+        assemble(&disk, &physical_blocks, ExpectedObject { digest, ..wanted.clone() }),
         None,
         "its digest"
     );
     let bytes = wanted.bytes + 1;
     assert_eq!(
-        gathered(&disk, &physical_blocks, ExpectedObject { bytes, ..wanted.clone() }),
+        assemble(&disk, &physical_blocks, ExpectedObject { bytes, ..wanted.clone() }),
         None,
         "its length"
     );
     let bytes = 3 * BLOCK as u64 + 1;
     assert_eq!(
-        gathered(&disk, &physical_blocks, ExpectedObject { bytes, ..wanted.clone() }),
+        assemble(&disk, &physical_blocks, ExpectedObject { bytes, ..wanted.clone() }),
         None,
         "too long"
     );
     let mut signatures = wanted.signatures.clone();
     signatures[1] ^= Signature([1; 8]);
     assert_eq!(
-        gathered(&disk, &physical_blocks, ExpectedObject { signatures, ..wanted }),
+        assemble(&disk, &physical_blocks, ExpectedObject { signatures, ..wanted }),
         None,
         "a signature"
     );

@@ -18,7 +18,7 @@ fn last(number: u32, at: Instant, blocks: u64) -> LastPlacement {
 const NOW: Instant = Instant::from_nanos(AFFINITY_WINDOW.as_nanos() * 2);
 
 #[test]
-fn without_kin_the_most_room_of_those_that_turn_decides() {
+fn without_affinity_emptiest_spinning_tome_is_chosen() {
     let all = [tome(0, 90, false), tome(1, 50, true), tome(2, 60, true), tome(3, 60, true)];
     assert_eq!(choose(&all, None, 10, NOW), Some(TomeId::new(2)));
     assert_eq!(choose(&all, None, 70, NOW), Some(TomeId::new(0)), "the others have no room");
@@ -26,20 +26,24 @@ fn without_kin_the_most_room_of_those_that_turn_decides() {
 }
 
 #[test]
-fn kin_stays_together_though_its_tome_sleeps() {
+fn affinity_group_stays_on_its_sleeping_tome() {
     let all = [tome(0, 60, false), tome(1, 50, false), tome(2, 60, true)];
     let chosen = |last: LastPlacement| choose(&all, Some(&last), 10, NOW).unwrap().get();
     assert_eq!(chosen(last(1, NOW, 20)), 1);
     let long_ago = Instant::from_nanos(NOW.as_nanos() - AFFINITY_WINDOW.as_nanos() - 1);
-    assert_eq!(chosen(last(1, long_ago, 20)), 2, "it was put too long ago");
-    assert_eq!(chosen(last(1, NOW, AFFINITY_RUN_BLOCKS_MAX)), 2, "a run ends");
-    assert_eq!(chosen(last(7, NOW, 20)), 2, "that tome cannot be used");
+    assert_eq!(chosen(last(1, long_ago, 20)), 2, "the last put is too old");
+    assert_eq!(chosen(last(1, NOW, AFFINITY_RUN_BLOCKS_MAX)), 2, "the run has its maximum length");
+    assert_eq!(chosen(last(7, NOW, 20)), 2, "that tome is not a candidate");
     let full = [tome(0, 60, false), tome(1, 20, false)];
-    assert_eq!(choose(&full, Some(&last(1, NOW, 20)), 10, NOW), Some(TomeId::new(0)), "too full");
+    assert_eq!(
+        choose(&full, Some(&last(1, NOW, 20)), 10, NOW),
+        Some(TomeId::new(0)),
+        "the tome is too full"
+    );
 }
 
 #[test]
-fn a_run_is_counted_and_begins_anew() {
+fn affinity_run_is_counted_and_restarts() {
     let mut placements = PlacementHistory::default();
     placements.record(AffinityGroup::new(5), TomeId::new(1), 10, NOW);
     placements.record(AffinityGroup::new(5), TomeId::new(1), 10, NOW + Duration::from_secs(1));
@@ -59,7 +63,7 @@ fn a_run_is_counted_and_begins_anew() {
 }
 
 #[test]
-fn no_more_kins_are_known_than_there_is_memory_for() {
+fn remembered_affinity_groups_are_bounded() {
     let mut placements = PlacementHistory::default();
     assert!(placements.is_empty());
     for affinity in 0..AFFINITY_GROUPS_MAX as u64 + 10 {
@@ -79,7 +83,7 @@ fn no_more_kins_are_known_than_there_is_memory_for() {
 
 proptest! {
     #[test]
-    fn what_is_chosen_has_room_and_is_there(
+    fn chosen_tome_is_a_candidate_with_room(
         rooms in prop::collection::vec((0_u64..100, any::<bool>()), 0..12),
         affinity in 0_u32..14,
         blocks in 1_u64..100,

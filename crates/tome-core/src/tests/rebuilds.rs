@@ -4,7 +4,7 @@ use fulgurite_units::{Controller as _, Duration};
 use proptest::prelude::*;
 
 use super::nature::{Known, Nature};
-use super::set::{lived, promises_hold};
+use super::set::{assert_guarantees, lived};
 use super::world::World;
 use crate::consistency::Side;
 use crate::group::{Group, Move};
@@ -82,7 +82,7 @@ fn until<T>(world: &mut World, is: impl Fn(&World) -> Option<T>) -> T {
             }
         }
     }
-    panic!("it does not come to that");
+    panic!("the condition never holds");
 }
 
 /// Whether all members have the group as it is after a move, and are members.
@@ -95,7 +95,7 @@ fn has_moved(world: &World, group: &Group, planned: &Move) -> bool {
 }
 
 #[test]
-fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_written() {
+fn rebuild_spins_two_disks_with_n_writes_and_n_1_reads() {
     for member in [1, 4] {
         let (mut world, group) = filled(LARGE);
         let moved = planned(&world, &group, member);
@@ -108,8 +108,8 @@ fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_w
         assert_eq!(root(&world, moved.to), root(&world, moved.from), "member {member}");
         let node = &world.nodes[to];
         let places = world.layout.region_blocks() as usize;
-        assert_eq!(node.writes - before.0, 3 * places, "n writes a place");
-        assert_eq!(node.reads - before.1, 2 * places, "and n - 1 reads");
+        assert_eq!(node.writes - before.0, 3 * places, "n writes per block");
+        assert_eq!(node.reads - before.1, 2 * places, "n - 1 reads per block");
         assert_eq!(world.counts.peak, 2, "the target and one source");
         assert!(has_moved(&world, &group, &moved));
         // The set continues with it: new writes get their parity there.
@@ -119,16 +119,16 @@ fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_w
         // The tome that had the member slot comes back and learns that it lost it.
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         world.pass(HOUR);
-        assert_eq!(world.counts.seats_lost, 1);
+        assert_eq!(world.counts.slots_lost, 1);
         let left = world.nodes[at(moved.from)].metadata.region(moved.from.index).unwrap();
-        assert_eq!(*left.standing(), MembershipState::Left);
+        assert_eq!(*left.membership_state(), MembershipState::Left);
         let news = world.nodes[to].metadata.region(moved.to.index).unwrap();
-        assert_eq!(news.untold().count(), 0, "everybody knows");
+        assert_eq!(news.unnotified().count(), 0, "all members are notified");
     }
 }
 
 #[test]
-fn with_one_token_disks_take_turns_for_many_segments_at_a_time() {
+fn rebuild_with_one_token_alternates_in_batches() {
     let (mut world, group) = filled(Nature { tomes: 16, ..Nature::CALM });
     let segments = world.layout.parts().segments;
     let moved = begin(&mut world, &group, 1);
@@ -156,17 +156,17 @@ fn rebuilt_within(tokens_known: bool) -> Duration {
 }
 
 #[test]
-fn with_one_token_nobody_waits_for_the_source_before_to_put_its_disk_down() {
-    let (paused, at_once) = (rebuilt_within(false), rebuilt_within(true));
+fn rebuild_with_one_token_skips_the_pause_after_a_source() {
+    let (paused, immediate) = (rebuilt_within(false), rebuilt_within(true));
     let pauses = Duration::from_nanos(3 * (IDLE + SPIN_DOWN_MARGIN).as_nanos());
     // After each of three sources it skipped the pause, except for the time that the source itself
     // took.
-    let shorter = paused.as_nanos().saturating_sub(at_once.as_nanos());
-    assert!(shorter * 2 >= pauses.as_nanos(), "{paused:?} with pauses, {at_once:?} without");
+    let shorter = paused.as_nanos().saturating_sub(immediate.as_nanos());
+    assert!(shorter * 2 >= pauses.as_nanos(), "{paused:?} with pauses, {immediate:?} without");
 }
 
 #[test]
-fn a_checkpoint_and_a_seat_that_moved_come_back_as_they_were_written() {
+fn checkpoint_and_moved_slot_round_trip() {
     let (mut world, group) = filled(LARGE);
     let moved = begin(&mut world, &group, 1);
     let checkpoint = |world: &World| {
@@ -183,7 +183,7 @@ fn a_checkpoint_and_a_seat_that_moved_come_back_as_they_were_written() {
 }
 
 #[test]
-fn a_tome_that_was_only_off_line_keeps_its_seat_and_gets_what_it_missed() {
+fn returning_tome_keeps_its_slot_and_catches_up() {
     for member in [0, 3] {
         let (mut world, group) = filled(LARGE);
         let moved = begin(&mut world, &group, member);
@@ -208,7 +208,7 @@ fn a_tome_that_was_only_off_line_keeps_its_seat_and_gets_what_it_missed() {
 }
 
 #[test]
-fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
+fn rebuild_survives_source_loss_and_target_crash() {
     for folded in [0, 1] {
         let (mut world, group) = filled(LARGE);
         let moved = begin(&mut world, &group, 1);
@@ -235,7 +235,7 @@ fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
 }
 
 #[test]
-fn changes_that_a_lost_parity_lacks_keep_no_data_from_being_made_anew() {
+fn changes_a_lost_parity_lacks_do_not_block_a_rebuild() {
     let (mut world, group) = filled_with(LARGE, 1);
     let (parity, writer) = (group.seats()[4], group.seats()[0]);
     world.kill(at(parity));
@@ -249,17 +249,17 @@ fn changes_that_a_lost_parity_lacks_keep_no_data_from_being_made_anew() {
             world.pass(HOUR);
         }
     }
-    assert!(pending(&world) > 0, "the parity that is lost lacks some");
+    assert!(pending(&world) > 0, "the lost parity lacks some changes");
     let moved = begin(&mut world, &group, 1);
     (0..8).for_each(|_| world.pass(HOUR));
     assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
     assert_eq!(root(&world, moved.to), root(&world, moved.from));
     assert!(pending(&world) > 0, "they wait for the next member in that slot");
-    promises_hold(&world);
+    assert_guarantees(&world);
 }
 
 #[test]
-fn a_rebuild_waits_for_no_member_that_is_known_to_be_lost() {
+fn rebuild_does_not_wait_for_lost_members() {
     for other in [2, 4] {
         let (mut world, group) = filled_with(LARGE, 1);
         world.kill(at(group.seats()[other]));
@@ -274,12 +274,12 @@ fn a_rebuild_waits_for_no_member_that_is_known_to_be_lost() {
         let took = world.now.since(begun);
         assert!(took < SILENT_MEMBER_TIMEOUT, "{took:?} beside lost member {other}");
         assert_eq!(root(&world, moved.to), root(&world, moved.from));
-        promises_hold(&world);
+        assert_guarantees(&world);
     }
 }
 
 #[test]
-fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
+fn rebuilt_region_takes_writes_once_names_are_known() {
     let (mut world, group) = filled_with(LARGE, 2);
     let moved = begin(&mut world, &group, 1);
     (0..4).for_each(|_| world.pass(HOUR));
@@ -288,7 +288,7 @@ fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
         (region.is_rebuilt(), region.latest())
     };
     let before = region(&world);
-    assert!(before.0, "nobody knows which of its blocks are free");
+    assert!(before.0, "free blocks are unknown until names are known");
     world.put(at(moved.to));
     world.pass(HOUR);
     assert_eq!(region(&world), before, "nothing was written to it");
@@ -304,13 +304,13 @@ fn a_region_that_was_made_anew_is_written_when_its_names_are_known() {
             world.pass(HOUR);
         }
     }
-    assert!(region(&world).1 > before.1, "new objects are beside them");
+    assert!(region(&world).1 > before.1, "new objects are written to the region");
     assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
-    promises_hold(&world);
+    assert_guarantees(&world);
 }
 
 #[test]
-fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
+fn parities_share_changes_of_a_lost_tome_before_rebuild() {
     let (mut world, group) = filled_with(LARGE, 2);
     let lost = at(group.seats()[0]);
     // The second parity is cut off while a change is written.
@@ -320,7 +320,7 @@ fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
     let folded = |world: &World, parity: usize| {
         let region =
             world.nodes[at(group.seats()[parity])].metadata.region_of(group.id()).unwrap().1;
-        let Side::Parity(all) = region.report().side else { panic!("it has parity") };
+        let Side::Parity(all) = region.report().side else { panic!("the region has parity") };
         all[0].above.len()
     };
     for _ in 0..3600 {
@@ -329,24 +329,24 @@ fn what_one_parity_had_of_a_lost_tome_the_others_have_before_it_is_made_anew() {
         }
         world.pass(Duration::from_secs(1));
     }
-    assert!(folded(&world, 3) > 0, "one parity has some of it");
-    assert_eq!(folded(&world, 4), 0, "and the other has not");
+    assert!(folded(&world, 3) > 0, "one parity has part of the change");
+    assert_eq!(folded(&world, 4), 0, "the other parity has none of it");
     let moved = begin(&mut world, &group, 0);
     world.nodes[away].cut_until = world.now;
     (0..4).for_each(|_| world.pass(HOUR));
-    assert!(has_moved(&world, &group, &moved), "it is rebuilt");
+    assert!(has_moved(&world, &group, &moved), "the region is rebuilt");
     assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
     world.adopt(&moved);
     world.read_all();
     world.pass(HOUR);
-    promises_hold(&world);
+    assert_guarantees(&world);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn a_seat_moves_in_a_rough_world_and_nothing_is_lost(seed: u64) {
+    fn slot_move_under_faults_loses_nothing(seed: u64) {
         let mut world = World::new(Nature { tomes: 13, ..Nature::ROUGH }, seed);
         for _ in 0..60 {
             world.stir();
@@ -378,6 +378,6 @@ proptest! {
         }
         world.read_all();
         (0..2).for_each(|_| world.pass(HOUR));
-        promises_hold(&world);
+        assert_guarantees(&world);
     }
 }

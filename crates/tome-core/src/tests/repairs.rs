@@ -4,14 +4,14 @@ use fulgurite_units::Duration;
 use proptest::prelude::*;
 
 use super::nature::Nature;
-use super::set::{lived, promises_hold};
+use super::set::{assert_guarantees, lived};
 use super::world::World;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn a_disk_helps_itself_before_its_group_and_the_group_turns_as_few_as_it_can() {
+fn repair_uses_own_segment_first_then_fewest_disks() {
     let mut world = lived(Nature::CALM, 4, 90);
     (0..3).for_each(|_| world.pass(HOUR));
     world.spoil_all(2);
@@ -19,8 +19,8 @@ fn a_disk_helps_itself_before_its_group_and_the_group_turns_as_few_as_it_can() {
     (0..3).for_each(|_| world.pass(HOUR));
     let before = world.counts;
     assert!(before.healed > 50, "{before:?}");
-    assert_eq!((before.asked, before.lost_segments), (0, 0), "nobody else was woken");
-    let hurt = (0..world.nodes.len()).find(|tome| world.hurt(*tome)).unwrap();
+    assert_eq!((before.asked, before.lost_segments), (0, 0), "no other disk spun up");
+    let hurt = (0..world.nodes.len()).find(|tome| world.damage_beyond_parity(*tome)).unwrap();
     assert_eq!(world.beyond_parity().len(), 1);
     let name = world.objects.keys().find(|(tome, _)| *tome == hurt).unwrap().1.clone();
     world.get(hurt, &name);
@@ -29,14 +29,14 @@ fn a_disk_helps_itself_before_its_group_and_the_group_turns_as_few_as_it_can() {
     assert_eq!(world.beyond_parity(), []);
     assert_eq!((after.lost_segments, after.asked), (1, 3), "one block of each of three members");
     assert!(after.spins - before.spins <= 5, "{before:?} {after:?}");
-    promises_hold(&world);
+    assert_guarantees(&world);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn what_is_beyond_a_tome_comes_back_from_its_group(seed: u64) {
+    fn damage_beyond_a_tome_is_repaired_by_its_group(seed: u64) {
         let mut world = World::new(Nature::ROUGH, seed);
         let mut hurt = 0;
         for _ in 0..16 {
@@ -51,7 +51,7 @@ proptest! {
             }
             let tome = world.below(10);
             if world.is_sound() {
-                hurt += u32::from(world.hurt(tome));
+                hurt += u32::from(world.damage_beyond_parity(tome));
             }
         }
         world.calm();
@@ -64,7 +64,7 @@ proptest! {
             let tome = node.tome.as_ref().unwrap();
             prop_assert_eq!(tome.unprotected().bytes.get(), 0, "all is protected in the end");
         }
-        promises_hold(&world);
+        assert_guarantees(&world);
         prop_assert!(hurt == 0 || world.counts.lost_segments > 0);
         prop_assert!(hurt == 0 || world.counts.asked > 0, "{:?}", world.counts);
     }

@@ -39,7 +39,7 @@ fn signatures_of_parity_are_the_parity_of_signatures() {
 }
 
 #[test]
-fn one_bad_block_more_than_parity_is_told() {
+fn one_bad_block_beyond_parity_is_reported() {
     let (code, good, signatures) = filled(split("62+2"), 2);
     let mut blocks: Vec<Option<Vec<u8>>> = good.into_iter().map(Some).collect();
     blocks[3] = None;
@@ -54,7 +54,7 @@ fn one_bad_block_more_than_parity_is_told() {
 }
 
 #[test]
-fn what_is_rebuilt_from_signatures_that_do_not_belong_together_is_not_given_back() {
+fn rebuild_from_mismatched_signatures_fails() {
     let (code, good, mut signatures) = filled(split("6+2"), 3);
     let mut blocks: Vec<Option<Vec<u8>>> = good.into_iter().map(Some).collect();
     signatures[2] ^= Signature([1; 8]);
@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn blocks_up_to_the_parity_come_back(
+    fn blocks_up_to_parity_are_rebuilt(
         lost in subsequence((0usize..64).collect::<Vec<_>>(), 0..=3),
         silent: bool,
         seed: u64,
@@ -82,7 +82,11 @@ proptest! {
     }
 
     #[test]
-    fn parity_follows_a_change(position in 0usize..6, new in vec(any::<u8>(), BYTES), seed: u64) {
+    fn delta_updates_segment_parity(
+        position in 0usize..6,
+        new in vec(any::<u8>(), BYTES),
+        seed: u64,
+    ) {
         let (code, mut blocks, _) = filled(split("6+2"), seed);
         let mut parity = blocks.split_off(6);
         code.delta(position, &xor(&blocks[position], &new), &mut parity).unwrap();

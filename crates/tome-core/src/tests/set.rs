@@ -31,7 +31,7 @@ pub(super) fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
 
 /// Asserts that every acknowledged object reads back from its own tome, and that every protected
 /// one is recovered without any two tomes. Returns how many were recovered.
-pub(super) fn promises_hold(world: &World) -> u32 {
+pub(super) fn assert_guarantees(world: &World) -> u32 {
     for ((tome, name), (bytes, known)) in &world.objects {
         if matches!(known, Known::Local | Known::Protected) {
             let node = &world.nodes[*tome];
@@ -54,7 +54,7 @@ pub(super) fn promises_hold(world: &World) -> u32 {
 }
 
 #[test]
-fn a_quiet_set_protects_what_it_takes_and_sleeps() {
+fn quiet_set_protects_its_objects_and_sleeps() {
     let mut world = lived(Nature::CALM, 1, 120);
     world.pass(HOUR);
     world.pass(HOUR);
@@ -65,13 +65,13 @@ fn a_quiet_set_protects_what_it_takes_and_sleeps() {
     assert!(all.clone().count() > 20 && all.clone().all(|known| *known == Known::Protected));
     for node in &world.nodes {
         let tome = node.tome.as_ref().unwrap();
-        assert!(!tome.is_spinning(), "nothing is left to do");
+        assert!(!tome.is_spinning(), "an idle disk sleeps");
         assert_eq!(tome.unprotected().bytes.get(), 0);
     }
 }
 
 #[test]
-fn what_is_put_one_after_the_other_wakes_the_parities_of_one_group() {
+fn consecutive_puts_spin_up_parities_of_one_group() {
     let mut world = World::new(Nature::CALM, 3);
     (0..2).for_each(|_| world.put(0));
     world.pass(HOUR);
@@ -83,13 +83,13 @@ fn what_is_put_one_after_the_other_wakes_the_parities_of_one_group() {
     assert_eq!((regions.len(), world.counts.spins), (1, 3), "{regions:?} {:?}", world.counts);
     let mut all: Vec<_> = tome.metadata().regions().map(|(index, _)| index).collect();
     all.retain(|index| tome.metadata().region(*index).is_some_and(|of| of.pending().is_some()));
-    assert!(all.len() > 1, "it had others to choose: {all:?}");
+    assert!(all.len() > 1, "several groups were available: {all:?}");
 }
 
 #[test]
-fn any_two_tomes_may_be_lost_and_not_three() {
+fn any_two_tomes_may_be_lost_but_not_three() {
     let mut world = lived(Nature::CALM, 2, 90);
-    assert!(promises_hold(&world) > 100);
+    assert!(assert_guarantees(&world) > 100);
     world.pass(HOUR);
     let protected = world.objects.iter().find(|(_, (_, known))| *known == Known::Protected);
     let ((tome, name), _) = protected.unwrap();
@@ -105,12 +105,12 @@ fn any_two_tomes_may_be_lost_and_not_three() {
 }
 
 #[test]
-fn two_tomes_and_the_parity_of_every_segment_may_be_lost_at_once_and_no_more() {
+fn two_tomes_and_segment_parity_may_be_lost_at_once() {
     let mut world = lived(Nature::CALM, 4, 90);
     (0..2).for_each(|_| world.pass(HOUR));
     let good = world.nodes.iter().map(|node| node.disk.clone()).collect::<Vec<_>>();
     world.spoil_all(2);
-    assert!(promises_hold(&world) > 100);
+    assert!(assert_guarantees(&world) > 100);
     for (node, disk) in world.nodes.iter_mut().zip(good) {
         node.disk = disk;
     }
@@ -123,9 +123,9 @@ fn two_tomes_and_the_parity_of_every_segment_may_be_lost_at_once_and_no_more() {
 }
 
 #[test]
-fn a_larger_set_turns_two_at_a_time() {
+fn larger_set_spins_two_disks_at_a_time() {
     let mut world = lived(Nature { tomes: 45, ..Nature::ROUGH }, 5, 120);
-    promises_hold(&world);
+    assert_guarantees(&world);
     world.calm();
     (0..6).for_each(|_| world.pass(HOUR));
     assert!(world.counts.local > 10, "{:?}", world.counts);
@@ -135,7 +135,7 @@ fn a_larger_set_turns_two_at_a_time() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_world() {
+fn same_seed_gives_the_same_run() {
     let run = || {
         let world = lived(Nature::ROUGH, 6, 60);
         let metadata: Vec<_> =
@@ -152,12 +152,12 @@ fn is_in(group: &Group, tome: usize) -> bool {
 }
 
 #[test]
-fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
+fn stale_tome_is_located_without_a_spin_up() {
     let mut world = lived(Nature::CALM, 3, 60);
     (0..2).for_each(|_| world.pass(HOUR));
     let written = |region: RegionId| {
         let known = world.nodes[region.tome.get() as usize].metadata.region(region.index)?;
-        (0..18).map(Offset::new).find(|offset| known.spot(*offset).is_some())
+        (0..18).map(Offset::new).find(|offset| known.physical_block(*offset).is_some())
     };
     let first = |group: &Group| Some((group.clone(), written(group.seats()[1])?));
     let (group, offset) = world.groups.iter().find_map(first).unwrap();
@@ -173,7 +173,7 @@ fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
     let row = Row::Block {
         region: wrong.index,
         offset,
-        spot: region.spot(offset).unwrap(),
+        spot: region.physical_block(offset).unwrap(),
         version: region.version(offset),
         change: signature(b"what was never written"),
     };
@@ -193,14 +193,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn a_set_in_a_rough_world_keeps_its_promises(seed: u64) {
+    fn set_keeps_its_guarantees_under_faults(seed: u64) {
         let mut world = World::new(Nature::ROUGH, seed);
         for _ in 0..24 {
             for _ in 0..10 {
                 world.stir();
                 world.pass(MINUTE);
             }
-            promises_hold(&world);
+            assert_guarantees(&world);
             let tome = world.below(10);
             let group = world.groups.iter().find(|group| is_in(group, tome)).unwrap().id();
             world.step(tome, Event::Check { request: CHECK, group });
@@ -234,7 +234,7 @@ proptest! {
 }
 
 /// Returns a parity's reply to a change of the first data member of its group.
-fn said_to(
+fn parity_reply(
     parity: &mut Tome,
     (group, member): (&Group, Member),
     version: Version,
@@ -256,7 +256,7 @@ fn said_to(
 }
 
 #[test]
-fn later_changes_that_are_kept_do_not_keep_an_older_one_out() {
+fn stored_later_deltas_do_not_block_an_older_one() {
     let mut world = World::new(Nature::CALM, 5);
     let group = world.groups.iter().next().unwrap().clone();
     let data = group.split().data() as usize;
@@ -267,10 +267,10 @@ fn later_changes_that_are_kept_do_not_keep_an_older_one_out() {
     let first = Version::new(1);
     // The first was refused or lost on the way, and others were sent meanwhile.
     for version in 2..2 + window {
-        assert_eq!(said_to(parity, of, Version::new(version), first), [Status::Stored]);
+        assert_eq!(parity_reply(parity, of, Version::new(version), first), [Status::Stored]);
     }
-    assert_eq!(said_to(parity, of, Version::new(2 + window), first), [Status::Full]);
-    assert_eq!(said_to(parity, of, first, first), [Status::Stored]);
+    assert_eq!(parity_reply(parity, of, Version::new(2 + window), first), [Status::Full]);
+    assert_eq!(parity_reply(parity, of, first, first), [Status::Stored]);
     let later = Version::new(200);
-    assert_eq!(said_to(parity, of, later, first), [Status::Full]);
+    assert_eq!(parity_reply(parity, of, later, first), [Status::Full]);
 }

@@ -14,8 +14,8 @@ use crate::token::{
 use crate::{Epoch, TomeError, TomeId};
 
 enum Message {
-    SpunUp(ToTokenManager),
-    SpunDown(FromTokenManager),
+    ToManager(ToTokenManager),
+    ToTome(FromTokenManager),
 }
 
 /// A token manager, tomes that want to spin now and then, and the network between them.
@@ -67,25 +67,25 @@ impl World {
         }
     }
 
-    fn keep(&mut self, event: Event) {
+    fn step_token_manager(&mut self, event: Event) {
         let mut out = Outbox::new();
         self.token_manager.step(self.now, event, &mut out);
         self.token_manager.check();
         for command in out.drain() {
             match command {
-                Command::Commit { token, kept } => {
-                    self.rows.insert(token, kept);
+                Command::Commit { token, state } => {
+                    self.rows.insert(token, state);
                 }
                 Command::Send { tome, message } => {
-                    self.send(tome.get() as usize, || Message::SpunDown(message));
+                    self.send(tome.get() as usize, || Message::ToTome(message));
                 }
             }
         }
     }
 
-    fn tell(&mut self, tome: usize, message: Option<ToTokenManager>) {
+    fn send_to_manager(&mut self, tome: usize, message: Option<ToTokenManager>) {
         if let Some(message) = message {
-            self.send(tome, || Message::SpunUp(message));
+            self.send(tome, || Message::ToManager(message));
         }
     }
 
@@ -95,42 +95,42 @@ impl World {
         while let Some(first) = self.wires.first_entry().filter(|first| first.key().0 <= self.now) {
             let (tome, message) = first.remove();
             match message {
-                Message::SpunUp(message) => {
-                    self.keep(Event::Received { tome: id(tome), message });
+                Message::ToManager(message) => {
+                    self.step_token_manager(Event::Received { tome: id(tome), message });
                 }
-                Message::SpunDown(message) => {
-                    let answer = self.holders[tome].told(self.now, message);
-                    self.tell(tome, answer);
+                Message::ToTome(message) => {
+                    let answer = self.holders[tome].handle_message(self.now, message);
+                    self.send_to_manager(tome, answer);
                 }
             }
-            self.look();
+            self.check_invariants();
         }
-        self.keep(Event::Timer);
+        self.step_token_manager(Event::Timer);
         for tome in 0..self.holders.len() {
             let message = match self.wants[tome] {
                 Some(need) => self.holders[tome].want(self.now, need),
                 None => self.holders[tome].release(),
             };
-            self.tell(tome, message);
+            self.send_to_manager(tome, message);
         }
-        self.look();
+        self.check_invariants();
     }
 
     /// Asserts what must hold at every moment.
-    fn look(&mut self) {
-        let mut turning = BTreeMap::new();
+    fn check_invariants(&mut self) {
+        let mut spinning = BTreeMap::new();
         for (tome, holder) in self.holders.iter().enumerate() {
-            if let Some((token, epoch)) = holder.held(self.now) {
-                let other = turning.insert(token, tome);
-                assert_eq!(other, None, "two hold one token");
+            if let Some((token, epoch)) = holder.current_token(self.now) {
+                let other = spinning.insert(token, tome);
+                assert_eq!(other, None, "two tomes hold one token");
                 let before = self.fence.admit(token, epoch, id(tome));
-                if let Some(before) = before.expect("who holds a token may turn") {
+                if let Some(before) = before.expect("the fence admits the holder of a token") {
                     assert_ne!(before, id(tome));
                 }
             }
         }
         let tomes = u32::try_from(self.holders.len()).unwrap();
-        assert!(turning.len() <= token_count(tomes) as usize);
+        assert!(spinning.len() <= token_count(tomes) as usize);
     }
 }
 
@@ -143,13 +143,13 @@ fn need(age: u64) -> Need {
 }
 
 #[test]
-fn a_twentieth_may_turn_and_at_least_one() {
+fn one_token_per_twenty_tomes_and_at_least_one() {
     let counts = [1, 19, 20, 39, 40, 1000].map(token_count);
     assert_eq!(counts, [1, 1, 1, 1, 2, 50]);
 }
 
 #[test]
-fn what_is_needed_more_comes_first() {
+fn more_urgent_needs_score_higher() {
     let score = |need: Need| need.score(Duration::ZERO);
     let read = Need { read: true, ..need(60) };
     let rebuild = Need { rebuild: true, ..need(60) };
@@ -158,18 +158,29 @@ fn what_is_needed_more_comes_first() {
     let many = Need { pending: 1000, ..need(60) };
     assert!(score(many) > score(need(60)));
     let spared = Need { still: Some(Duration::from_secs(10)), ..need(60) };
-    assert!(score(spared) < score(need(60)), "it just turned");
+    assert!(score(spared) < score(need(60)), "a disk that just spun scores lower");
     let most = Need { rebuild: true, read: true, pending: u32::MAX, still: None, ..need(1 << 32) };
-    assert!(need(0).score(Duration::from_secs(24 * 3600)) > score(most), "who waits gets there");
+    assert!(
+        need(0).score(Duration::from_secs(24 * 3600)) > score(most),
+        "waiting outweighs every other term"
+    );
 }
 
 #[test]
-fn an_older_lease_turns_no_disk() {
+fn fence_refuses_an_older_lease() {
     let (mut fence, token) = (Fence::default(), TokenId(0));
     let (one, two) = (TomeId::new(1), TomeId::new(2));
     assert_eq!(fence.admit(token, Epoch::new(4), one), Ok(None));
-    assert_eq!(fence.admit(token, Epoch::new(4), one), Ok(None), "once more under the same");
-    assert_eq!(fence.admit(token, Epoch::new(5), two), Ok(Some(one)), "that one is put down");
+    assert_eq!(
+        fence.admit(token, Epoch::new(4), one),
+        Ok(None),
+        "a second spin-up under the same lease"
+    );
+    assert_eq!(
+        fence.admit(token, Epoch::new(5), two),
+        Ok(Some(one)),
+        "the previous holder is to spin down"
+    );
     let stale = fence.admit(token, Epoch::new(4), one).unwrap_err();
     let (epoch, latest) = (Epoch::new(4), Epoch::new(5));
     assert_eq!(stale, TomeError::StaleEpoch { tome: one, epoch, latest });
@@ -178,16 +189,16 @@ fn an_older_lease_turns_no_disk() {
 }
 
 #[test]
-fn a_token_whose_holder_is_silent_comes_back() {
+fn token_of_a_silent_holder_expires() {
     let mut world = World::new(2, 0, 1);
     world.wants[0] = Some(need(10));
     (0..300).for_each(|_| world.pass());
-    assert!(world.holders[0].held(world.now).is_some());
+    assert!(world.holders[0].current_token(world.now).is_some());
     // It crashed: it sends no requests and no answers.
     (world.wants[0], world.holders[0]) = (None, Holder::new(77));
     world.wants[1] = Some(need(10));
     let mut waited = 0;
-    while world.holders[1].held(world.now).is_none() {
+    while world.holders[1].current_token(world.now).is_none() {
         world.pass();
         waited += 1;
     }
@@ -196,23 +207,23 @@ fn a_token_whose_holder_is_silent_comes_back() {
 }
 
 #[test]
-fn nobody_waits_for_ever_among_those_who_need_it_more() {
+fn low_priority_tome_does_not_starve() {
     let mut world = World::new(12, 0, 2);
     let strong = Need { rebuild: true, read: true, pending: 500, ..need(5000) };
     world.wants = vec![Some(strong); 12];
     world.wants[5] = Some(need(1));
     let hold = TOKEN_HOLD_MAX.as_nanos() / 1_000_000_000;
     let mut waited = 0;
-    while world.holders[5].held(world.now).is_none() {
+    while world.holders[5].current_token(world.now).is_none() {
         world.pass();
         waited += 1;
-        assert!(waited < 40 * hold, "it waits for ever");
+        assert!(waited < 40 * hold, "the tome starves");
     }
-    assert!(waited > hold, "others came first");
+    assert!(waited > hold, "more urgent tomes come first");
 }
 
 #[test]
-fn an_offer_that_nobody_takes_goes_to_the_next() {
+fn unclaimed_offer_goes_to_the_next_tome() {
     let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
     let mut step = |token_manager: &mut TokenManager, seconds: u64, event| {
@@ -220,14 +231,14 @@ fn an_offer_that_nobody_takes_goes_to_the_next() {
         token_manager.step(now, event, &mut out);
         out.drain().collect::<Vec<_>>()
     };
-    let question = ToTokenManager::Ask { need: need(1), nonce: 5 };
-    let ask = |tome| Event::Received { tome: TomeId::new(tome), message: question };
+    let request = ToTokenManager::Ask { need: need(1), nonce: 5 };
+    let ask = |tome| Event::Received { tome: TomeId::new(tome), message: request };
     let token = TokenId(0);
     let offered = |tome, epoch| {
         let (tome, epoch) = (TomeId::new(tome), Epoch::new(epoch));
-        let kept = TokenState { epoch, holder: Some(tome) };
+        let state = TokenState { epoch, holder: Some(tome) };
         let message = FromTokenManager::Offer { token, epoch, nonce: 5 };
-        vec![Command::Commit { token, kept }, Command::Send { tome, message }]
+        vec![Command::Commit { token, state }, Command::Send { tome, message }]
     };
     assert_eq!(step(&mut token_manager, 0, ask(0)), offered(0, 1));
     assert_eq!(step(&mut token_manager, 1, ask(1)), []);
@@ -238,12 +249,12 @@ fn an_offer_that_nobody_takes_goes_to_the_next() {
     let message = ToTokenManager::Claim { token, epoch: Epoch::new(1), sent: Instant::ZERO };
     let late = Event::Received { tome: TomeId::new(0), message };
     let stale = FromTokenManager::Stale { token, epoch: Epoch::new(1) };
-    let told = [Command::Send { tome: TomeId::new(0), message: stale }];
-    assert_eq!(step(&mut token_manager, after + 1, late), told);
+    let notice = [Command::Send { tome: TomeId::new(0), message: stale }];
+    assert_eq!(step(&mut token_manager, after + 1, late), notice);
 }
 
 #[test]
-fn who_holds_a_token_is_told_now_and_then_that_others_wait() {
+fn holder_is_notified_periodically_of_waiting_tomes() {
     let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
     let mut step = |seconds: u64, tome, message| {
@@ -255,17 +266,17 @@ fn who_holds_a_token_is_told_now_and_then_that_others_wait() {
     let ask = ToTokenManager::Ask { need: need(1), nonce: 5 };
     step(0, 0, ask);
     step(0, 0, ToTokenManager::Claim { token, epoch, sent: Instant::ZERO });
-    let told = [Command::Send {
+    let notice = [Command::Send {
         tome: TomeId::new(0),
         message: FromTokenManager::Wanted { token, epoch },
     }];
-    assert_eq!(step(1, 1, ask), told);
+    assert_eq!(step(1, 1, ask), notice);
     assert_eq!(step(2, 2, ask), []);
-    assert_eq!(step(1 + RETRY_INTERVAL.as_nanos() / 1_000_000_000, 2, ask), told);
+    assert_eq!(step(1 + RETRY_INTERVAL.as_nanos() / 1_000_000_000, 2, ask), notice);
 }
 
 #[test]
-fn who_holds_a_token_is_told_at_once_that_somebody_waits_to_read() {
+fn holder_is_notified_at_once_of_a_waiting_reader() {
     let mut token_manager = TokenManager::new(Instant::ZERO, 3, &BTreeMap::new());
     let mut out = Outbox::new();
     let mut step = |seconds: u64, tome, message| {
@@ -286,7 +297,7 @@ fn who_holds_a_token_is_told_at_once_that_somebody_waits_to_read() {
     let asks = holder.want(at(2), Need { read: true, ..write }).unwrap();
     let message = FromTokenManager::WantedToRead { token, epoch };
     assert_eq!(step(2, 1, asks), [Command::Send { tome: TomeId::new(0), message }]);
-    assert_eq!(holder.want(at(3), Need { read: true, ..write }), None, "it is said once");
+    assert_eq!(holder.want(at(3), Need { read: true, ..write }), None, "it is output once");
     assert_eq!(step(3, 1, asks), []);
 }
 
@@ -294,7 +305,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn no_two_hold_one_token_whatever_is_lost(seed: u64, faults in 0u64..30) {
+    fn no_token_has_two_holders_despite_message_loss(seed: u64, faults in 0u64..30) {
         let mut world = World::new(45, faults, seed);
         for second in 0..3600u32 {
             let tome = usize::try_from(world.stream.below(45)).unwrap();
@@ -310,7 +321,7 @@ proptest! {
             }
             world.pass();
             if second % 60 == 0 {
-                world.keep(Event::Timer);
+                world.step_token_manager(Event::Timer);
             }
         }
         // Every tome gets a token once the network is reliable again.
@@ -318,8 +329,8 @@ proptest! {
         world.wants = vec![None; 45];
         world.wants[7] = Some(need(1));
         let until = world.now + LEASE + LEASE + RETRY_INTERVAL + OFFER_TIMEOUT;
-        while world.holders[7].held(world.now).is_none() {
-            prop_assert!(world.now < until, "it gets none");
+        while world.holders[7].current_token(world.now).is_none() {
+            prop_assert!(world.now < until, "the tome gets no token");
             world.pass();
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
 
 use super::nature::{Counts, Known, Nature};
-use super::{gathered, split};
+use super::{assemble, split};
 use crate::consistency::{Descent, Report};
 use crate::group::{Group, Groups};
 use crate::message::Message;
@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub(super) metadata: TomeMetadata,
     pub(super) disk: BTreeMap<PhysicalBlock, Vec<u8>>,
     /// The token under which the disk is spinning.
-    pub(super) turning: Option<TokenId>,
+    pub(super) spinning: Option<TokenId>,
     /// Number of starts of the tome: its disk's answers belong to one of them.
     life: u64,
     /// It is cut off from the network until then.
@@ -40,13 +40,13 @@ pub(super) struct Node {
     pub(super) reads: usize,
     reading: BTreeSet<PhysicalBlock>,
     /// When each physical block was last read or written.
-    pub(super) looked: BTreeMap<PhysicalBlock, Instant>,
+    pub(super) last_access: BTreeMap<PhysicalBlock, Instant>,
     /// Spin-ups of its disk, and those without any request or in-flight delta.
     pub(super) spin_ups: usize,
-    pub(super) own_wakes: usize,
+    pub(super) scrub_spin_ups: usize,
 }
 
-enum Happening {
+enum SimEvent {
     Disk { tome: usize, life: u64, event: Event },
     PeerMessage { from: TomeId, to: usize, message: Message },
     ToTokenManager { tome: usize, message: ToTokenManager },
@@ -60,9 +60,9 @@ pub(super) struct World {
     pub(super) groups: Groups,
     pub(super) nodes: Vec<Node>,
     token_manager: TokenManager,
-    kept: BTreeMap<TokenId, TokenState>,
+    token_states: BTreeMap<TokenId, TokenState>,
     fence: Fence,
-    agenda: BTreeMap<(Instant, u64), Happening>,
+    agenda: BTreeMap<(Instant, u64), SimEvent>,
     sequence: u64,
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
@@ -70,7 +70,7 @@ pub(super) struct World {
     unanswered: BTreeMap<RequestId, usize>,
     pub(super) stream: RandomStream,
     /// Requests to other members, by tome, start and number.
-    questions: BTreeSet<(usize, u64, u64)>,
+    holding_requests: BTreeSet<(usize, u64, u64)>,
     /// Results of group checks.
     pub(super) checks: Vec<Answer>,
     /// Whether a metadata store was tampered with.
@@ -93,16 +93,16 @@ impl World {
             tome: None,
             metadata: TomeMetadata::new(TomeId::new(number), layout),
             disk: BTreeMap::new(),
-            turning: None,
+            spinning: None,
             life: 0,
             cut_until: Instant::ZERO,
             restart_at: Some(Instant::ZERO),
             writes: 0,
             reads: 0,
             reading: BTreeSet::new(),
-            looked: BTreeMap::new(),
+            last_access: BTreeMap::new(),
             spin_ups: 0,
-            own_wakes: 0,
+            scrub_spin_ups: 0,
         };
         for number in 0..nature.tomes {
             groups.add_tome(TomeId::new(number), layout.parts().regions).unwrap();
@@ -115,7 +115,7 @@ impl World {
             groups: groups.clone(),
             nodes: (0..nature.tomes).map(node).collect(),
             token_manager: TokenManager::new(Instant::ZERO, nature.tomes, &BTreeMap::new()),
-            kept: BTreeMap::new(),
+            token_states: BTreeMap::new(),
             fence: Fence::default(),
             agenda: BTreeMap::new(),
             sequence: 0,
@@ -123,7 +123,7 @@ impl World {
             requests: BTreeMap::new(),
             unanswered: BTreeMap::new(),
             stream: Seed::new(seed).stream(),
-            questions: BTreeSet::new(),
+            holding_requests: BTreeSet::new(),
             checks: Vec::new(),
             is_tampered: false,
             counts: Counts::default(),
@@ -157,13 +157,17 @@ impl World {
     pub(super) fn crash(&mut self, tome: usize) {
         let wait = Duration::from_secs(self.stream.below(300));
         let node = &mut self.nodes[tome];
-        (node.tome, node.turning) = (None, None);
+        (node.tome, node.spinning) = (None, None);
         node.restart_at = Some(self.now + wait);
         self.counts.crashes += 1;
         // Clients do not know the outcome of their requests.
-        let asked: Vec<RequestId> =
-            self.requests.iter().filter(|(_, (of, _))| *of == tome).map(|(id, _)| *id).collect();
-        asked.iter().for_each(|id| {
+        let lost: Vec<RequestId> = self
+            .requests
+            .iter()
+            .filter(|(_, (owner, _))| *owner == tome)
+            .map(|(id, _)| *id)
+            .collect();
+        lost.iter().for_each(|id| {
             self.requests.remove(id);
         });
     }
@@ -195,9 +199,9 @@ impl World {
         }
         let node = &self.nodes[index];
         if let Some(tome) = &node.tome {
-            assert_eq!(*tome.metadata(), node.metadata, "what a tome knows is what it committed");
+            assert_eq!(*tome.metadata(), node.metadata, "a tome's state is what it committed");
         }
-        self.look(index);
+        self.check_invariants(index);
     }
 
     fn execute(&mut self, index: usize, command: Command) {
@@ -210,27 +214,28 @@ impl World {
                 }
             }
             Command::SpinUp { token, epoch } => {
-                let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
+                let before =
+                    self.fence.admit(token, epoch, from).expect("the fence admits a valid lease");
                 // The previous holder of this token has stopped: its lease was over.
                 let is_spinning =
-                    before.and_then(|before| self.nodes[before.get() as usize].turning);
-                assert_ne!(is_spinning, Some(token), "two turn under one token");
+                    before.and_then(|before| self.nodes[before.get() as usize].spinning);
+                assert_ne!(is_spinning, Some(token), "two disks spin under one token");
                 let is_own = !self.is_wanted(index);
                 let node = &mut self.nodes[index];
-                node.turning = Some(token);
+                node.spinning = Some(token);
                 node.spin_ups += 1;
-                node.own_wakes += usize::from(is_own);
+                node.scrub_spin_ups += usize::from(is_own);
                 self.counts.spins += 1;
                 let fails = self.nature.crash > 0 && self.below(40) == 0;
                 self.disk(index, 8_000, if fails { Event::SpinUpFailed } else { Event::SpunUp });
             }
             Command::SpinDown => self.disk(index, 2_000, Event::SpunDown),
             Command::Read { job, physical_blocks } => {
-                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                assert!(self.nodes[index].spinning.is_some(), "a disk is read only while it spins");
                 let now = self.now;
                 let node = &mut self.nodes[index];
                 node.reading = physical_blocks.iter().copied().collect();
-                node.looked.extend(physical_blocks.iter().map(|spot| (*spot, now)));
+                node.last_access.extend(physical_blocks.iter().map(|spot| (*spot, now)));
                 let blocks = physical_blocks
                     .iter()
                     .map(|spot| self.nodes[index].disk.get(spot).cloned())
@@ -238,37 +243,37 @@ impl World {
                 self.disk(index, 40, Event::Read { job, blocks });
             }
             Command::ReadObject { job, physical_blocks, wanted } => {
-                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
-                let whole = gathered(&self.nodes[index].disk, &physical_blocks, wanted);
+                assert!(self.nodes[index].spinning.is_some(), "a disk is read only while it spins");
+                let whole = assemble(&self.nodes[index].disk, &physical_blocks, wanted);
                 self.disk(index, 40, Event::ObjectRead { job, whole });
             }
-            Command::Write { spot, bytes } => {
-                assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
+            Command::Write { physical_block: spot, bytes } => {
+                assert!(self.nodes[index].spinning.is_some(), "writes need a spinning disk");
                 let now = self.now;
                 let node = &mut self.nodes[index];
                 node.writes += 1;
-                node.looked.insert(spot, now);
+                node.last_access.insert(spot, now);
                 node.disk.insert(spot, bytes);
             }
             Command::Send { to, message } => {
                 if let Message::HoldingsWanted { round, .. } = message {
                     let life = self.nodes[index].life;
-                    let is_new = self.questions.insert((index, life, round));
+                    let is_new = self.holding_requests.insert((index, life, round));
                     self.counts.asked += u32::from(is_new);
                 }
                 let to = to.get() as usize;
-                self.send(|| Happening::PeerMessage { from, to, message: message.clone() });
+                self.send(|| SimEvent::PeerMessage { from, to, message: message.clone() });
             }
             Command::TokenManager(message) => {
-                self.send(|| Happening::ToTokenManager { tome: index, message });
+                self.send(|| SimEvent::ToTokenManager { tome: index, message });
             }
-            Command::Answer { request, answer } => self.answered(index, request, answer),
+            Command::Answer { request, answer } => self.handle_answer(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
             // The group could not supply it yet, and is asked again.
             Command::Alarm(Alarm::ChangeLost { .. }) => self.counts.changes_lost += 1,
             Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
             Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
-            Command::Alarm(Alarm::SeatLost { .. }) => self.counts.seats_lost += 1,
+            Command::Alarm(Alarm::SeatLost { .. }) => self.counts.slots_lost += 1,
             Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.lost_segments += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
         }
@@ -278,7 +283,8 @@ impl World {
     fn count_read(&mut self, tome: usize, row: &crate::metadata::Row) {
         let node = &mut self.nodes[tome];
         if let crate::metadata::Row::Block { region, offset, .. } = row {
-            let old = node.metadata.region(*region).and_then(|region| region.spot(*offset));
+            let old =
+                node.metadata.region(*region).and_then(|region| region.physical_block(*offset));
             node.reads += usize::from(old.is_some_and(|old| node.reading.contains(&old)));
         }
     }
@@ -286,11 +292,11 @@ impl World {
     fn disk(&mut self, tome: usize, ms: u64, event: Event) {
         self.sequence += 1;
         let life = self.nodes[tome].life;
-        let happening = Happening::Disk { tome, life, event };
+        let happening = SimEvent::Disk { tome, life, event };
         self.agenda.insert((self.now + Duration::from_millis(ms), self.sequence), happening);
     }
 
-    fn send(&mut self, happening: impl Fn() -> Happening) {
+    fn send(&mut self, happening: impl Fn() -> SimEvent) {
         let copies = match self.stream.below(1000) {
             chance if chance < self.nature.lost => 0,
             chance if chance < self.nature.lost + self.nature.doubled => 2,
@@ -310,9 +316,9 @@ impl World {
         let mut regions = self.nodes[index].metadata.regions();
         let is_under_way = |region: &crate::metadata::Region| {
             region.pending().is_some_and(|pending| !pending.is_empty())
-                || region.stored().any(|(_, _, stored)| !stored.is_folded)
+                || region.stored().any(|(_, _, stored)| !stored.is_applied)
         };
-        self.unanswered.values().any(|of| *of == index)
+        self.unanswered.values().any(|tome| *tome == index)
             || regions.any(|(_, region)| is_under_way(region))
     }
 
@@ -322,7 +328,7 @@ impl World {
         tomes.map(|tome| tome.unprotected().bytes.get()).sum()
     }
 
-    fn answered(&mut self, index: usize, request: RequestId, answer: Answer) {
+    fn handle_answer(&mut self, index: usize, request: RequestId, answer: Answer) {
         self.unanswered.remove(&request);
         if request == CHECK {
             self.checks.push(answer);
@@ -352,7 +358,7 @@ impl World {
                 self.objects.remove(&key);
             }
             Answer::Checked { .. } | Answer::Adopted | Answer::Held { .. } | Answer::Scrubbed => {
-                panic!("an object is not checked")
+                panic!("unexpected answer about an object")
             }
             Answer::Refused(TomeError::Full { .. } | TomeError::Backlog { .. }) => {
                 self.objects.remove(&key);
@@ -390,9 +396,9 @@ impl World {
             self.now = self.now.max(at);
             if first == Some(at) {
                 let (_, happening) = self.agenda.pop_first().unwrap();
-                self.happen(happening);
+                self.deliver(happening);
             } else if token_manager == Some(at) {
-                self.keep(token::Event::Timer);
+                self.step_token_manager(token::Event::Timer);
                 self.now = self.now + Duration::from_millis(1);
             } else if let Some((_, tome)) = timer {
                 match self.nodes[tome].tome {
@@ -404,64 +410,64 @@ impl World {
         self.now = until;
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn deliver(&mut self, happening: SimEvent) {
         let is_cut = |world: &Self, tome: usize| world.nodes[tome].cut_until > world.now;
         match happening {
-            Happening::Disk { tome, life, event } => {
+            SimEvent::Disk { tome, life, event } => {
                 if self.nodes[tome].life != life || self.nodes[tome].tome.is_none() {
                     return;
                 }
                 if matches!(event, Event::SpunDown | Event::SpinUpFailed) {
-                    self.nodes[tome].turning = None;
+                    self.nodes[tome].spinning = None;
                 }
                 self.step(tome, event);
             }
-            Happening::PeerMessage { from, to, message } => {
+            SimEvent::PeerMessage { from, to, message } => {
                 if !is_cut(self, from.get() as usize) && !is_cut(self, to) {
                     self.step(to, Event::Received { from, message });
                 }
             }
-            Happening::ToTokenManager { tome, message } if !is_cut(self, tome) => {
+            SimEvent::ToTokenManager { tome, message } if !is_cut(self, tome) => {
                 let tome = TomeId::new(u32::try_from(tome).unwrap());
-                self.keep(token::Event::Received { tome, message });
+                self.step_token_manager(token::Event::Received { tome, message });
             }
-            Happening::FromTokenManager { tome, message } if !is_cut(self, tome) => {
+            SimEvent::FromTokenManager { tome, message } if !is_cut(self, tome) => {
                 self.step(tome, Event::TokenManager(message));
             }
-            Happening::ToTokenManager { .. } | Happening::FromTokenManager { .. } => {}
+            SimEvent::ToTokenManager { .. } | SimEvent::FromTokenManager { .. } => {}
         }
     }
 
-    fn keep(&mut self, event: token::Event) {
+    fn step_token_manager(&mut self, event: token::Event) {
         let mut out = Outbox::new();
         self.token_manager.step(self.now, event, &mut out);
         self.token_manager.check();
         for command in out.drain() {
             match command {
-                token::Command::Commit { token, kept } => {
-                    self.kept.insert(token, kept);
+                token::Command::Commit { token, state } => {
+                    self.token_states.insert(token, state);
                 }
                 token::Command::Send { tome, message } => {
                     let tome = tome.get() as usize;
-                    self.send(|| Happening::FromTokenManager { tome, message });
+                    self.send(|| SimEvent::FromTokenManager { tome, message });
                 }
             }
         }
     }
 
     /// Asserts what holds after every step.
-    fn look(&mut self, index: usize) {
-        let turning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.turning).collect();
-        let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
-        assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
-        assert!(turning.len() <= token_count(self.nature.tomes) as usize);
-        self.counts.peak = self.counts.peak.max(turning.len());
+    fn check_invariants(&mut self, index: usize) {
+        let spinning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.spinning).collect();
+        let distinct: BTreeSet<TokenId> = spinning.iter().copied().collect();
+        assert_eq!(distinct.len(), spinning.len(), "no token has two holders");
+        assert!(spinning.len() <= token_count(self.nature.tomes) as usize);
+        self.counts.peak = self.counts.peak.max(spinning.len());
         for (_, region) in self.nodes[index].metadata.regions().filter(|_| !self.is_tampered) {
             if !self.is_current(region) {
                 continue;
             }
             let descent = self.check(region.group());
-            assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
+            assert_eq!(descent.wants(), None, "parity agrees, except for listed deltas");
             assert_eq!(descent.findings(), []);
         }
     }
@@ -505,7 +511,7 @@ impl World {
             true => reports.into_iter().flatten().collect(),
             // The set is still being made.
             false => {
-                let folded = vec![crate::consistency::Folded::default(); 3];
+                let folded = vec![crate::consistency::AppliedSummary::default(); 3];
                 let parity = Report { side: crate::consistency::Side::Parity(folded), ..zeros() };
                 vec![zeros(), zeros(), zeros(), parity.clone(), parity]
             }
@@ -528,7 +534,7 @@ impl World {
         let names: Vec<String> = self
             .objects
             .keys()
-            .filter(|(of, _)| *of == tome)
+            .filter(|(owner, _)| *owner == tome)
             .map(|(_, name)| name.clone())
             .collect();
         match self.below(10) {
@@ -581,8 +587,8 @@ impl World {
         let (mut objects, mut missing) = (Vec::new(), 0);
         for (name, object) in lost.objects().filter(|(_, object)| of_region(object)) {
             let is_there = object.blocks.iter().all(|(index, offset)| {
-                let kept = lost.region(*index).unwrap().tree().block(*offset);
-                region.tree().block(*offset) == kept
+                let original = lost.region(*index).unwrap().tree().block(*offset);
+                region.tree().block(*offset) == original
             });
             let key = (from, name.to_owned());
             let Some((bytes, known)) = self.objects.remove(&key) else { continue };

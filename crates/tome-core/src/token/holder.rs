@@ -67,7 +67,7 @@ impl Holder {
 
     /// Returns the token under which the disk may spin now.
     #[must_use]
-    pub fn held(&self, now: Instant) -> Option<(TokenId, Epoch)> {
+    pub fn current_token(&self, now: Instant) -> Option<(TokenId, Epoch)> {
         match self.state {
             State::Held { lease, until, .. } if now + SPIN_DOWN_MARGIN < until => {
                 Some((lease.token, lease.epoch))
@@ -107,15 +107,19 @@ impl Holder {
     }
 
     /// Handles a message of the token manager; returns the reply.
-    pub fn told(&mut self, now: Instant, message: FromTokenManager) -> Option<ToTokenManager> {
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        message: FromTokenManager,
+    ) -> Option<ToTokenManager> {
         match message {
             // An answer to an earlier request may have been released since.
             FromTokenManager::Offer { token, epoch, nonce } if nonce == self.nonce => {
-                self.offered(now, Lease { token, epoch })
+                self.handle_offer(now, Lease { token, epoch })
             }
             FromTokenManager::Offer { .. } => None,
             FromTokenManager::Held { token, epoch, sent } => {
-                self.confirmed(Lease { token, epoch }, sent);
+                self.handle_confirmation(Lease { token, epoch }, sent);
                 None
             }
             FromTokenManager::Stale { token, epoch } => {
@@ -151,7 +155,7 @@ impl Holder {
         matches!(self.state, State::Held { lease, .. } if self.wanted_to_read == Some(lease))
     }
 
-    fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToTokenManager> {
+    fn handle_offer(&mut self, now: Instant, offered: Lease) -> Option<ToTokenManager> {
         self.state = match self.state {
             State::Asked { .. } => State::Claimed { lease: offered, at: now },
             // The request arrived twice: the lease continues under a later epoch.
@@ -166,7 +170,7 @@ impl Holder {
         Some(offered.claim(now))
     }
 
-    fn confirmed(&mut self, confirmed: Lease, sent: Instant) {
+    fn handle_confirmation(&mut self, confirmed: Lease, sent: Instant) {
         match self.state {
             State::Claimed { lease, at } if lease == confirmed && sent == at => {
                 self.state = State::Held { lease, until: sent + LEASE, at };
@@ -190,7 +194,7 @@ impl Holder {
         }
     }
 
-    /// Returns when [`Self::want`] or [`Self::held`] next changes its answer by itself.
+    /// Returns when [`Self::want`] or [`Self::current_token`] next changes its answer by itself.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         match self.state {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use fulgurite_units::{Controller, Instant, Outbox};
 use serde::{Deserialize, Serialize};
 
-use super::{FromTokenManager, Need, ToTokenManager, TokenId, kept, token_count};
+use super::{FromTokenManager, Need, ToTokenManager, TokenId, claim_validity, token_count};
 use crate::limits::{OFFER_TIMEOUT, RETRY_INTERVAL, TOKEN_HOLD_MAX, WAITER_EXPIRY};
 use crate::{Epoch, TomeId};
 
@@ -44,7 +44,7 @@ pub enum Command {
         /// The token.
         token: TokenId,
         /// Its state.
-        kept: TokenState,
+        state: TokenState,
     },
     /// Send a message to a tome.
     Send {
@@ -72,9 +72,9 @@ struct Lease {
     nonce: Option<u64>,
     /// Since when the holder has had the token, across epochs.
     since: Instant,
-    /// When the holder was last told that others wait.
+    /// When the holder was last notified that others wait.
     wanted_sent: Option<Instant>,
-    /// When the holder was last told that others wait to read.
+    /// When the holder was last notified that others wait to read.
     wanted_to_read_sent: Option<Instant>,
 }
 
@@ -104,7 +104,7 @@ impl TokenManager {
             let known = persisted.get(&TokenId(number)).copied().unwrap_or_default();
             let lease = |holder| Lease {
                 holder,
-                until: now + kept(),
+                until: now + claim_validity(),
                 is_claimed: true,
                 nonce: None,
                 since: now,
@@ -129,8 +129,8 @@ impl TokenManager {
         self.waiting.len()
     }
 
-    fn asked(&mut self, tome: TomeId, need: Need, nonce: u64, out: &mut Outbox<Command>) {
-        let own = self.slots.iter().position(|slot| is_of(slot, tome));
+    fn handle_ask(&mut self, tome: TomeId, need: Need, nonce: u64, out: &mut Outbox<Command>) {
+        let own = self.slots.iter().position(|slot| is_held_by(slot, tome));
         let held = own.and_then(|index| Some((index, self.slots[index].lease?)));
         let Some((index, lease)) = held else {
             let now = self.now;
@@ -149,7 +149,7 @@ impl TokenManager {
         }
     }
 
-    fn claimed(
+    fn handle_claim(
         &mut self,
         tome: TomeId,
         id: TokenId,
@@ -163,17 +163,23 @@ impl TokenManager {
             return stale;
         };
         lease.is_claimed = true;
-        lease.until = lease.until.max(self.now + kept());
+        lease.until = lease.until.max(self.now + claim_validity());
         self.slots[id.0 as usize].lease = Some(lease);
         FromTokenManager::Held { token: id, epoch, sent }
     }
 
-    fn released(&mut self, tome: TomeId, id: TokenId, epoch: Epoch, out: &mut Outbox<Command>) {
+    fn handle_release(
+        &mut self,
+        tome: TomeId,
+        id: TokenId,
+        epoch: Epoch,
+        out: &mut Outbox<Command>,
+    ) {
         let slot = self.slots.get_mut(id.0 as usize);
-        if let Some(slot) = slot.filter(|slot| slot.epoch == epoch && is_of(slot, tome)) {
+        if let Some(slot) = slot.filter(|slot| slot.epoch == epoch && is_held_by(slot, tome)) {
             slot.lease = None;
-            let kept = TokenState { epoch, holder: None };
-            out.push(Command::Commit { token: id, kept });
+            let state = TokenState { epoch, holder: None };
+            out.push(Command::Commit { token: id, state });
         }
     }
 
@@ -243,8 +249,8 @@ impl TokenManager {
         lease.until = lease.until.max(self.now + OFFER_TIMEOUT);
         let (epoch, tome) = (self.slots[index].epoch.next(), lease.holder);
         self.slots[index] = Slot { epoch, lease: Some(lease) };
-        let kept = TokenState { epoch, holder: Some(tome) };
-        out.push(Command::Commit { token: token(index), kept });
+        let state = TokenState { epoch, holder: Some(tome) };
+        out.push(Command::Commit { token: token(index), state });
         let nonce = lease.nonce.unwrap_or_default();
         let message = FromTokenManager::Offer { token: token(index), epoch, nonce };
         out.push(Command::Send { tome, message });
@@ -261,14 +267,16 @@ impl Controller for TokenManager {
         if let Event::Received { tome, message } = event {
             match message {
                 ToTokenManager::Ask { need, nonce } => {
-                    self.asked(tome, need, nonce, out);
+                    self.handle_ask(tome, need, nonce, out);
                     asks = Some(tome);
                 }
                 ToTokenManager::Claim { token, epoch, sent } => {
-                    let message = self.claimed(tome, token, epoch, sent);
+                    let message = self.handle_claim(tome, token, epoch, sent);
                     out.push(Command::Send { tome, message });
                 }
-                ToTokenManager::Release { token, epoch } => self.released(tome, token, epoch, out),
+                ToTokenManager::Release { token, epoch } => {
+                    self.handle_release(tome, token, epoch, out)
+                }
             }
         }
         self.grant_free(out);
@@ -287,20 +295,20 @@ impl Controller for TokenManager {
         holders.sort_unstable();
         let count = holders.len();
         holders.dedup();
-        assert_eq!(holders.len(), count, "nobody has two tokens");
+        assert_eq!(holders.len(), count, "no tome has two tokens");
         let waits = holders.iter().find(|holder| self.waiting.contains_key(holder));
-        assert_eq!(waits, None, "nobody waits for a token with one in hand");
+        assert_eq!(waits, None, "no tome waits for a token while it holds one");
         let is_open = |slot: &Slot| {
             slot.lease.is_none_or(|lease| lease.is_claimed || lease.until >= self.now)
         };
-        assert!(self.slots.iter().all(is_open), "an offer that is over is taken back");
+        assert!(self.slots.iter().all(is_open), "no expired offer remains");
     }
 }
 
-fn is_of(slot: &Slot, tome: TomeId) -> bool {
+fn is_held_by(slot: &Slot, tome: TomeId) -> bool {
     slot.lease.is_some_and(|lease| lease.holder == tome)
 }
 
 fn token(index: usize) -> TokenId {
-    TokenId(u32::try_from(index).expect("as many tokens as fit in 32 bits"))
+    TokenId(u32::try_from(index).expect("token numbers fit in 32 bits"))
 }

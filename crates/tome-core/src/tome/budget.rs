@@ -88,7 +88,7 @@ impl Tome {
     /// # Panics
     /// When `per_day` is zero.
     pub fn limit_spin_ups(&mut self, per_day: u32, before: impl IntoIterator<Item = Instant>) {
-        assert!(per_day > 0, "a disk that may never turn is none");
+        assert!(per_day > 0, "a budget allows at least one spin-up");
         self.budget.per_day = Some(per_day);
         for at in before {
             self.budget.spin_ups.push_back(at);

@@ -19,7 +19,7 @@ pub(super) struct Check {
     request: RequestId,
     group: GroupId,
     began: Instant,
-    asked: Instant,
+    last_request: Instant,
     /// Number of the latest request: answers to earlier ones are ignored.
     round: u64,
     tries: u32,
@@ -41,7 +41,8 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) -> Result<()> {
         let (_, region) = self.metadata.region_of(group).ok_or(TomeError::NoGroup { group })?;
-        if matches!(region.standing(), MembershipState::Building(_) | MembershipState::Left) {
+        if matches!(region.membership_state(), MembershipState::Building(_) | MembershipState::Left)
+        {
             return Err(TomeError::NoGroup { group });
         }
         if self.checking.is_some() {
@@ -49,17 +50,17 @@ impl Tome {
         }
         let stage = Stage::Reports(vec![None; region.group().seats().len()]);
         let (began, round) = (self.now, self.rounds);
-        let check = Check { request, group, began, asked: began, round, tries: 1, stage };
+        let check = Check { request, group, began, last_request: began, round, tries: 1, stage };
         self.checking = Some(check);
-        self.ask(out);
+        self.request_answers(out);
         Ok(())
     }
 
     /// Asks every member that has not answered; this tome answers itself.
-    fn ask(&mut self, out: &mut Outbox<Command>) {
+    fn request_answers(&mut self, out: &mut Outbox<Command>) {
         self.rounds += 1;
         let Some(check) = self.checking.as_mut() else { return };
-        (check.round, check.asked) = (self.rounds, self.now);
+        (check.round, check.last_request) = (self.rounds, self.now);
         let (group, round, own) = (check.group, check.round, self.metadata.id());
         let Some((_, region)) = self.metadata.region_of(group) else { return };
         let missing: Vec<bool> = match &check.stage {
@@ -174,7 +175,7 @@ impl Tome {
             return Ok(());
         }
         check.stage = Stage::Nodes(Box::new(descent), vec![None; split.total() as usize]);
-        self.ask(out);
+        self.request_answers(out);
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl Tome {
             Stage::Nodes(_, answers) => answers.len(),
         };
         check.stage = Stage::Reports(vec![None; members]);
-        self.ask(out);
+        self.request_answers(out);
     }
 
     /// Asks silent members again, and gives up in the end.
@@ -203,13 +204,13 @@ impl Tome {
             let answer = Answer::Refused(TomeError::Silent { group: check.group });
             out.push(Command::Answer { request: check.request, answer });
             self.checking = None;
-        } else if self.now.since(check.asked) >= RESEND_INTERVAL {
+        } else if self.now.since(check.last_request) >= RESEND_INTERVAL {
             // Reports received are kept: each states by itself what went into its root.
-            self.ask(out);
+            self.request_answers(out);
         }
     }
 
     pub(super) fn check_deadline(&self) -> Option<Instant> {
-        self.checking.as_ref().map(|check| check.asked + RESEND_INTERVAL)
+        self.checking.as_ref().map(|check| check.last_request + RESEND_INTERVAL)
     }
 }

@@ -39,7 +39,7 @@ type Key = (RegionIndex, Version, u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeltaState {
     /// The parity is to be queried, and was last at that time.
-    Ask { at: Option<Instant> },
+    Query { last: Option<Instant> },
     /// The parity does not have it.
     Send,
     /// It was sent at that time, without an answer yet.
@@ -94,7 +94,7 @@ impl RegionDeltas {
                 DeltaState::Send => window.unsent_count += 1,
                 DeltaState::Sent { .. } => window.sent += 1,
                 DeltaState::Lost => window.lost += 1,
-                DeltaState::Ask { .. } | DeltaState::Stored { .. } => {}
+                DeltaState::Query { .. } | DeltaState::Stored { .. } => {}
             }
             window.deadline = window.deadline.into_iter().chain(state.due()).min();
         }
@@ -106,7 +106,7 @@ impl DeltaState {
     /// Returns when the parity is to be queried.
     fn due(&self) -> Option<Instant> {
         match self {
-            Self::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND_INTERVAL)),
+            Self::Query { last } => Some(last.map_or(Instant::ZERO, |at| at + RESEND_INTERVAL)),
             Self::Sent { at } => Some(*at + RESEND_INTERVAL),
             Self::Stored { at } => Some(*at + POLL_INTERVAL),
             Self::Send | Self::Lost => None,
@@ -116,7 +116,7 @@ impl DeltaState {
 
 impl Deltas {
     /// Returns the state after a start: what parities have is unknown.
-    pub(super) fn of(metadata: &TomeMetadata) -> Self {
+    pub(super) fn new(metadata: &TomeMetadata) -> Self {
         let mut deltas = Self::default();
         for (index, _) in metadata.regions() {
             deltas.group_changed(metadata, index);
@@ -147,7 +147,7 @@ impl Deltas {
         let region = metadata.region(index);
         self.update(index, |all| {
             let changes = region.into_iter().flat_map(keys);
-            *all = changes.map(|key| (key, DeltaState::Ask { at: None })).collect();
+            *all = changes.map(|key| (key, DeltaState::Query { last: None })).collect();
         });
     }
 
@@ -227,7 +227,7 @@ impl Deltas {
 
 /// Returns a region's changes, once for each parity that lacks them.
 fn keys(region: &Region) -> impl Iterator<Item = (Version, u8)> {
-    let holds_slot = *region.standing() != MembershipState::Left;
+    let holds_slot = *region.membership_state() != MembershipState::Left;
     let pending = region.pending().filter(|_| holds_slot).into_iter().flat_map(|list| list.iter());
     pending.flat_map(move |(version, pending)| {
         pending.missing.numbers().map(move |parity| (version, parity))
@@ -264,7 +264,7 @@ impl Tome {
             query(region, version, pending.floor(region.latest()), parity, out);
             let state = match self.deltas.get(key) {
                 Some(DeltaState::Stored { .. }) => DeltaState::Stored { at: now },
-                _ => DeltaState::Ask { at: Some(now) },
+                _ => DeltaState::Query { last: Some(now) },
             };
             self.deltas.set(key, state);
         }
@@ -279,7 +279,8 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) {
         let Some(pending) = self.pending(index, version) else { return };
-        let spot = self.metadata.region(index).and_then(|region| region.spot(pending.offset));
+        let spot =
+            self.metadata.region(index).and_then(|region| region.physical_block(pending.offset));
         let latest = loaded.get(&(index, pending.offset));
         let new = latest.filter(|_| spot == Some(pending.new)).cloned().map(Some);
         let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(extra).collect();
@@ -302,17 +303,23 @@ impl Tome {
     }
 
     /// Handles a message of another tome.
-    pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
+    pub(super) fn handle_message(
+        &mut self,
+        from: TomeId,
+        message: Message,
+        out: &mut Outbox<Command>,
+    ) {
         let group = message.group();
         let Some(message) = self.handle_move_message(from, message, out) else { return };
         let Some((index, region)) = self.metadata.region_of(group) else {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         };
-        if matches!(region.standing(), MembershipState::Building(_) | MembershipState::Left) {
+        if matches!(region.membership_state(), MembershipState::Building(_) | MembershipState::Left)
+        {
             // It does not act for the member slot; only answers to a rebuild's requests are for it.
             if let Message::Holdings { round, held, .. } = message
-                && self.rebuild_state.asked(round)
+                && self.rebuild_state.has_request(round)
             {
                 self.handle_segment(from, round, held, out);
             }
@@ -321,7 +328,7 @@ impl Tome {
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
                 if !is_from(region, member, from) && !Self::is_shared(region, member, from) {
-                    self.reject_stranger(from, group, out);
+                    self.reject_unknown_sender(from, group, out);
                     return;
                 }
                 if !self.fits(&change, &bytes) {
@@ -336,7 +343,7 @@ impl Tome {
             }
             Message::Query { member, version, floor, .. } => {
                 if !is_from(region, member, from) {
-                    self.reject_stranger(from, group, out);
+                    self.reject_unknown_sender(from, group, out);
                     return;
                 }
                 self.raise_floor(index, member, floor, out);
@@ -392,11 +399,11 @@ impl Tome {
         // What this parity has not applied cannot be applied everywhere.
         let unapplied = self.metadata.region(region).into_iter().flat_map(Region::stored);
         let first = unapplied
-            .filter(|(of, _, stored)| *of == member && !stored.is_folded)
+            .filter(|(of, _, stored)| *of == member && !stored.is_applied)
             .map(|(_, version, _)| version)
             .min();
         let floor = first.map_or(floor, |first| floor.min(first));
-        if applied.get(member.as_usize()).is_some_and(|known| floor > known.folded().floor) {
+        if applied.get(member.as_usize()).is_some_and(|known| floor > known.summary().floor) {
             self.commit(vec![Row::Floor { region, member, floor }], out);
         }
     }
@@ -411,19 +418,20 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) -> Result<Status> {
         let stored = self.metadata.region(region).into_iter().flat_map(Region::stored);
-        let of_member: Vec<_> = stored.filter(|(of, _, _)| *of == member).collect();
-        if let Some((_, version, known)) = of_member.iter().find(|(_, v, _)| *v == change.version) {
+        let from_member: Vec<_> = stored.filter(|(of, _, _)| *of == member).collect();
+        if let Some((_, version, known)) = from_member.iter().find(|(_, v, _)| *v == change.version)
+        {
             if known.change != change {
                 return Err(TomeError::ConflictingChange {
                     offset: change.offset,
                     version: *version,
                 });
             }
-            return Ok(if known.is_folded { Status::Folded } else { Status::Stored });
+            return Ok(if known.is_applied { Status::Folded } else { Status::Stored });
         }
         // Later deltas are kept until this one arrives, applied or not: they must not crowd it out.
-        let older = of_member.iter().filter(|(_, version, _)| *version < change.version).count();
-        let is_full = older >= DELTA_WINDOW || of_member.len() >= DELTAS_STORED_MAX;
+        let older = from_member.iter().filter(|(_, version, _)| *version < change.version).count();
+        let is_full = older >= DELTA_WINDOW || from_member.len() >= DELTAS_STORED_MAX;
         match self.status_of(region, member, change.version) {
             Status::Unknown if is_full => Ok(Status::Full),
             Status::Unknown => {
@@ -438,11 +446,11 @@ impl Tome {
         let Some(region) = self.metadata.region(region) else { return Status::Unknown };
         let Role::Parity { applied, stored } = region.role() else { return Status::Unknown };
         let known = stored.get(&(member, version));
-        if known.is_some_and(|stored| !stored.is_folded) {
+        if known.is_some_and(|stored| !stored.is_applied) {
             return Status::Stored;
         }
-        let is_folded = applied.get(member.as_usize()).is_some_and(|a| a.folded().has(version));
-        if is_folded { Status::Folded } else { Status::Unknown }
+        let is_applied = applied.get(member.as_usize()).is_some_and(|a| a.summary().has(version));
+        if is_applied { Status::Folded } else { Status::Unknown }
     }
 
     fn send_status(
@@ -474,7 +482,7 @@ impl Tome {
         match status {
             Status::Unknown if state == DeltaState::Lost => {}
             Status::Unknown => self.deltas.set(key, DeltaState::Send),
-            Status::Full => self.deltas.set(key, DeltaState::Ask { at: Some(now) }),
+            Status::Full => self.deltas.set(key, DeltaState::Query { last: Some(now) }),
             Status::Stored => self.deltas.set(key, DeltaState::Stored { at: now }),
             Status::Folded => {
                 self.deltas.update(region, |all| all.remove(&(version, parity)));
@@ -489,7 +497,8 @@ impl Tome {
         let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
         self.repairs.forget(region, version);
         // The old block is no longer needed, nor the new one if it was rewritten.
-        let latest = self.metadata.region(region).and_then(|region| region.spot(done.offset));
+        let latest =
+            self.metadata.region(region).and_then(|region| region.physical_block(done.offset));
         let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
         self.free_blocks(region, &left.collect::<Vec<_>>());
         self.announce_floor(region, out);
@@ -520,7 +529,7 @@ impl Tome {
     fn unapplied(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
         let layout = self.metadata.layout();
         let all = self.metadata.regions().flat_map(|(index, region)| {
-            region.stored().filter(|(_, _, stored)| !stored.is_folded).map(
+            region.stored().filter(|(_, _, stored)| !stored.is_applied).map(
                 move |(member, version, stored)| (index, member, version, stored.change.offset),
             )
         });

@@ -59,7 +59,7 @@ struct Ask {
     offsets: Vec<Offset>,
     source: Source,
     began: Instant,
-    asked: Instant,
+    last_request: Instant,
     left: VecDeque<Source>,
     whole: BTreeMap<Member, Vec<Held>>,
     /// Answers of members that were not asked for blocks.
@@ -118,7 +118,7 @@ impl GroupRepairs {
     }
 
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
-        let asks = self.asking.as_ref().map(|ask| ask.asked + RESEND_INTERVAL);
+        let asks = self.asking.as_ref().map(|ask| ask.last_request + RESEND_INTERVAL);
         let rests = self
             .attempts
             .values()
@@ -143,7 +143,9 @@ impl Tome {
         match &self.repairs.asking {
             None => self.begin_repair(out),
             Some(ask) if self.now.since(ask.began) >= REPAIR_TIMEOUT => self.next_source(out),
-            Some(ask) if self.now.since(ask.asked) >= RESEND_INTERVAL => self.request_holdings(out),
+            Some(ask) if self.now.since(ask.last_request) >= RESEND_INTERVAL => {
+                self.request_holdings(out)
+            }
             Some(_) => {}
         }
     }
@@ -160,7 +162,7 @@ impl Tome {
         };
         let holds_slot = |target: &RepairTarget| {
             let (RepairTarget::Segment(region, _) | RepairTarget::Change(region, _)) = target;
-            let standing = self.metadata.region(*region).map(Region::standing);
+            let standing = self.metadata.region(*region).map(Region::membership_state);
             matches!(standing, Some(MembershipState::Member | MembershipState::Frozen(_)))
         };
         segments.chain(changes).find(|target| holds_slot(target) && !rests(target))
@@ -195,7 +197,7 @@ impl Tome {
             offsets,
             source,
             began: now,
-            asked: now,
+            last_request: now,
             left,
             whole: BTreeMap::new(),
             extra: Vec::new(),
@@ -230,7 +232,7 @@ impl Tome {
         if ask.round == 0 {
             ask.round = self.rounds;
         }
-        ask.asked = self.now;
+        ask.last_request = self.now;
         let Some((_, region)) = self.metadata.region_of(ask.group) else { return };
         let to = region.group().seats()[ask.source.member.as_usize()].tome;
         let (group, round, is_whole) = (ask.group, ask.round, ask.source.is_whole);
@@ -395,7 +397,7 @@ impl Tome {
         let most = if is_target { segment } else { REPAIR_BLOCKS_MAX };
         let fits = offsets.len() <= most && offsets.iter().all(is_block);
         if !is_slot && !is_target {
-            self.reject_stranger(from, group, out);
+            self.reject_unknown_sender(from, group, out);
             return;
         }
         if !fits {
@@ -443,7 +445,7 @@ impl Tome {
         };
         let mut physical_blocks = extra;
         for offset in offsets {
-            if let Some(spot) = region.spot(*offset) {
+            if let Some(spot) = region.physical_block(*offset) {
                 physical_blocks.insert(spot, loaded.get(&(index, *offset)).cloned());
             }
         }
@@ -484,7 +486,10 @@ impl Tome {
         offsets: Vec<Offset>,
     ) -> Result<()> {
         let seated = self.metadata.region_of(group).filter(|(_, region)| {
-            matches!(region.standing(), MembershipState::Member | MembershipState::Frozen(_))
+            matches!(
+                region.membership_state(),
+                MembershipState::Member | MembershipState::Frozen(_)
+            )
         });
         seated.ok_or(TomeError::NoGroup { group })?;
         let have = offsets.len();
@@ -507,7 +512,7 @@ fn recovered(ask: &Ask, region: &Region, at: usize, recorded: &[Signature]) -> O
     holdings.first_mut()?.changes.extend(extra);
     let folded: Vec<_> = match region.role() {
         Role::Data(_) => Vec::new(),
-        Role::Parity { applied, .. } => applied.iter().map(AppliedChanges::folded).collect(),
+        Role::Parity { applied, .. } => applied.iter().map(AppliedChanges::summary).collect(),
     };
     let group = region.group();
     let (split, member) = (group.split(), region.member());

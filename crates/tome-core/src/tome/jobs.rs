@@ -79,8 +79,8 @@ pub(super) enum Task {
 
 impl Task {
     /// Returns whether it puts an object of this name.
-    pub(super) fn puts(&self, of: &str) -> bool {
-        matches!(self, Self::Put { name, .. } if name == of)
+    pub(super) fn puts(&self, wanted: &str) -> bool {
+        matches!(self, Self::Put { name, .. } if name == wanted)
     }
 
     /// Whether a client waits to read.
@@ -208,7 +208,10 @@ impl Tome {
                 } else if let Some(pending) = self.pending(*region, *version) {
                     // The new block is repaired if needed, while it is the latest at its offset.
                     let at = (*region, pending.offset);
-                    let latest = self.metadata.region(*region).and_then(|r| r.spot(pending.offset));
+                    let latest = self
+                        .metadata
+                        .region(*region)
+                        .and_then(|r| r.physical_block(pending.offset));
                     if latest == Some(pending.new) || part.is_some() {
                         job.wanted = BTreeSet::from([at]);
                     }
@@ -237,7 +240,9 @@ impl Tome {
     fn object_read_plan(&self, job: &Job) -> Option<(Vec<PhysicalBlock>, ExpectedObject)> {
         let Task::Get { name, .. } = &job.task else { return None };
         let object = self.metadata.object(name)?;
-        let spot = |(region, offset): &BlockAddress| self.metadata.region(*region)?.spot(*offset);
+        let spot = |(region, offset): &BlockAddress| {
+            self.metadata.region(*region)?.physical_block(*offset)
+        };
         let physical_blocks =
             object.blocks.iter().map(spot).collect::<Option<Vec<PhysicalBlock>>>()?;
         let signatures = object.blocks.iter().map(|at| self.signature_of(*at)).collect();
@@ -292,7 +297,7 @@ impl Tome {
     /// Returns the written blocks of a job with their physical blocks.
     fn written_blocks(&self, job: &Job) -> impl Iterator<Item = (BlockAddress, PhysicalBlock)> {
         job.wanted.iter().filter_map(|(region, offset)| {
-            let spot = self.metadata.region(*region)?.spot(*offset)?;
+            let spot = self.metadata.region(*region)?.physical_block(*offset)?;
             Some(((*region, *offset), spot))
         })
     }
@@ -366,7 +371,9 @@ impl Tome {
                 offsets.iter().map(|offset| self.signature_of((region, *offset))).collect();
             let zeros = || vec![0; self.block_len()];
             let is_written = |offset: Offset| {
-                self.metadata.region(region).is_some_and(|region| region.spot(offset).is_some())
+                self.metadata
+                    .region(region)
+                    .is_some_and(|region| region.physical_block(offset).is_some())
             };
             let mut blocks: Vec<Option<Vec<u8>>> = offsets
                 .iter()
@@ -418,7 +425,9 @@ impl Tome {
             let (offset, Some(bytes)) = (offsets[*position], &blocks[*position]) else { continue };
             job.loaded.insert((region, offset), bytes.clone());
             let version = self.metadata.region(region).map_or(Version::NONE, |r| r.version(offset));
-            left.extend(self.metadata.region(region).and_then(|region| region.spot(offset)));
+            left.extend(
+                self.metadata.region(region).and_then(|region| region.physical_block(offset)),
+            );
             let spot = self.write(bytes.clone(), out)?;
             rows.push(Row::Block { region, offset, spot, version, change: Signature::ZERO });
         }
@@ -587,7 +596,7 @@ impl Tome {
             let Some(pending) = region.pending() else { continue };
             let free = self.used.get(&index).map_or(0, Bitmap::free).saturating_sub(parity);
             let has_room =
-                |room: usize| *region.standing() != MembershipState::Left && room >= count;
+                |room: usize| *region.membership_state() != MembershipState::Left && room >= count;
             is_full &= !has_room(free);
             let room = free.min(PENDING_MAX - pending.len());
             if Self::accepts_blocks(region) && has_room(room) {

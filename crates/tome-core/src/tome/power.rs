@@ -85,7 +85,7 @@ impl Tome {
                 self.idle_times.waiting_since.get_or_insert(self.now);
                 let asks = self.holder.want(self.now, need);
                 send_to_token_manager(asks, out);
-                if let Some((token, epoch)) = self.holder.held(self.now) {
+                if let Some((token, epoch)) = self.holder.current_token(self.now) {
                     self.phase = Phase::SpinningUp;
                     self.budget.record_spin_up(self.now);
                     out.push(Command::SpinUp { token, epoch });
@@ -107,7 +107,7 @@ impl Tome {
     }
 
     fn while_spinning(&mut self, out: &mut Outbox<Command>) {
-        if self.holder.held(self.now).is_none() {
+        if self.holder.current_token(self.now).is_none() {
             if self.job.is_none() {
                 self.spin_down(out);
             }

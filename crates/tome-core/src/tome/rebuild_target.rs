@@ -5,7 +5,7 @@
 //! stream    one source after the other, some segments at a time            HoldingsWanted
 //!           sum += factor * block; the commit that writes it is the checkpoint
 //! verify    roots of the sources against that of the sum                   Freeze, Ready
-//! seat      the region is a member, and announces it                       Moved
+//! slot      the region is a member, and announces it                       Moved
 //! ```
 //!
 //! (Pergamum (FAST 2008), section 4.3.2.) Only the source and the target spin. With a single token
@@ -23,7 +23,7 @@ use fulgurite_units::{Instant, Outbox};
 use super::jobs::{BlockAddress, Task};
 use super::{Alarm, Bitmap, Command, Tome};
 use crate::block_multiplier::BlockMultiplier;
-use crate::consistency::{Folded, Report, Side};
+use crate::consistency::{AppliedSummary, Report, Side};
 use crate::group::{Group, Move};
 use crate::limits::{
     REBUILD_BUFFER_BYTES, REBUILD_BUFFER_WAIT, REBUILD_WINDOW_MAX, REPAIR_TIMEOUT, RESEND_INTERVAL,
@@ -39,7 +39,7 @@ use crate::{Member, Offset, RegionIndex, Result, TomeId, Version};
 #[derive(Clone, Debug, Default)]
 pub(super) struct RebuildState {
     /// When others were asked last, and since when the current step waits.
-    asked: Option<Instant>,
+    last_request: Option<Instant>,
     since: Option<Instant>,
     /// Reports of members that are quiet.
     reports: BTreeMap<Member, Report>,
@@ -57,7 +57,7 @@ pub(super) struct RebuildState {
 
 impl RebuildState {
     /// Returns whether an answer belongs to a request of a rebuild.
-    pub(super) fn asked(&self, round: u64) -> bool {
+    pub(super) fn has_request(&self, round: u64) -> bool {
         self.rounds.contains_key(&round)
     }
 }
@@ -148,25 +148,25 @@ impl Tome {
             self.plan_or_verify(index, out);
         }
         let is_again =
-            self.rebuild_state.asked.is_none_or(|at| self.now.since(at) >= RESEND_INTERVAL);
+            self.rebuild_state.last_request.is_none_or(|at| self.now.since(at) >= RESEND_INTERVAL);
         if is_again {
-            self.rebuild_state.asked = Some(self.now);
+            self.rebuild_state.last_request = Some(self.now);
         }
         match step {
-            Some(step) => self.ask_segments(index, step, is_again, out),
-            None if is_again => self.ask_ready(index, out),
+            Some(step) => self.request_segments(index, step, is_again, out),
+            None if is_again => self.request_reports(index, out),
             None => {}
         }
     }
 
     pub(super) fn rebuild_deadline(&self) -> Option<Instant> {
         self.current_rebuild().filter(|_| self.tasks.is_empty() && !self.has_buffered_segment())?;
-        let asks = self.rebuild_state.asked.map_or(self.now, |at| at + RESEND_INTERVAL);
+        let asks = self.rebuild_state.last_request.map_or(self.now, |at| at + RESEND_INTERVAL);
         Some(self.rebuild_state.pause.map_or(asks, |until| asks.max(until)))
     }
 
     /// Requests the next segments within the window, and resends requests without an answer.
-    fn ask_segments(
+    fn request_segments(
         &mut self,
         index: RegionIndex,
         step: Step,
@@ -179,9 +179,9 @@ impl Tome {
         let group = region.group().id();
         let end = self.metadata.layout().parts().segments.min(building.segment + self.window());
         for segment in building.segment..end {
-            let asked = self.rebuild_state.rounds.iter().find(|(_, of)| **of == segment);
+            let pending = self.rebuild_state.rounds.iter().find(|(_, asked)| **asked == segment);
             // A resent request keeps its number.
-            let round = match asked {
+            let round = match pending {
                 Some((round, _)) if is_again => *round,
                 Some(_) => continue,
                 None if self.rebuild_state.buffered.contains_key(&segment) => continue,
@@ -202,7 +202,7 @@ impl Tome {
         layout.segment_offsets(segment).take(layout.segment().data() as usize).collect()
     }
 
-    fn ask_ready(&self, index: RegionIndex, out: &mut Outbox<Command>) {
+    fn request_reports(&self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.metadata.region(index) else { return };
         let Some(building) = region.building() else { return };
         let seats = region.group().seats().iter().enumerate();
@@ -336,7 +336,7 @@ impl Tome {
         let is_all = roots.len() == group.seats().len();
         let word: Vec<Signature> = roots.into_values().collect();
         if is_sum && (!is_all || plan.verify(&word).is_ok()) {
-            self.slot(index, out);
+            self.take_slot(index, out);
         } else {
             self.restart_rebuild(index, None, out);
         }
@@ -348,25 +348,25 @@ impl Tome {
         let Some(region) = self.metadata.region(index) else { return };
         let Some(planned) = region.building().map(|building| building.planned) else { return };
         let (group, data) = (region.group().clone(), region.group().split().data());
-        let mut told: BTreeSet<Member> = BTreeSet::new();
+        let mut receivers: BTreeSet<Member> = BTreeSet::new();
         for share in missing_changes(&group, &self.rebuild_state.reports) {
             let Share { member, version, from, to } = share;
-            told.insert(to);
+            receivers.insert(to);
             let Ok(parity) = u8::try_from(u32::from(to.get()) - data) else { continue };
             let message = Message::Share { planned, member, version, parity };
             out.push(Command::Send { to: group.seats()[from.as_usize()].tome, message });
         }
-        self.rebuild_state.reports.retain(|member, _| !told.contains(member));
+        self.rebuild_state.reports.retain(|member, _| !receivers.contains(member));
     }
 
     /// Takes the member slot once the result is verified.
-    fn slot(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
+    fn take_slot(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
         self.commit(vec![Row::Seated { region }], out);
         self.rebuild_state = RebuildState::default();
         self.moves_repeated = None;
         let Some(known) = self.metadata.region(region) else { return };
         if let Some(used) = self.used.get_mut(&region) {
-            known.kept().for_each(|offset| used.take(offset.as_usize()));
+            known.used_blocks().for_each(|offset| used.take(offset.as_usize()));
         }
         let group = known.group().id();
         out.push(Command::Alarm(Alarm::Rebuilt { region, group }));
@@ -383,7 +383,7 @@ impl Tome {
     ) {
         rows.push(Row::Building { region, building });
         self.commit(rows, out);
-        (self.rebuild_state.asked, self.rebuild_state.since) = (None, None);
+        (self.rebuild_state.last_request, self.rebuild_state.since) = (None, None);
     }
 
     /// Commits a checkpoint and forgets all pending requests.
@@ -441,7 +441,7 @@ impl Tome {
         let Some(known) = self.metadata.region(region) else { return };
         let Some(building) = known.building() else { return };
         let (group, planned) = (known.group().id(), building.planned);
-        let tomes = building.to_tell(known.group());
+        let tomes = building.tomes_to_notify(known.group());
         known
             .physical_blocks()
             .for_each(|spot| self.physical_blocks.give_back(spot.get() as usize));
@@ -509,7 +509,7 @@ impl Tome {
         }
         building.segment += 1;
         if building.segment == self.metadata.layout().parts().segments {
-            plan.folded(step.source);
+            plan.record_added(step.source);
             building.segment = 0;
         }
         let staged = self.stage(&BTreeMap::from([(index, changes)]), loaded, out)?;
@@ -517,10 +517,10 @@ impl Tome {
         if is_last {
             self.rebuild_state = RebuildState::default();
         }
-        let asked = self.rebuild_state.asked;
+        let last_request = self.rebuild_state.last_request;
         self.checkpoint(index, building, staged.rows, out);
         // Segments requested ahead are not late because this one was added.
-        self.rebuild_state.asked = asked.filter(|_| !is_last);
+        self.rebuild_state.last_request = last_request.filter(|_| !is_last);
         // The previous source gets time to spin its disk down before the next is asked. With a
         // single token it had done so before this one spun up.
         let pauses = is_last && !self.spins_alone;
@@ -590,7 +590,7 @@ fn agreed_versions(group: &Group, reports: &BTreeMap<Member, Report>) -> Option<
             latest.push(*known);
             continue;
         }
-        let mut folded: Vec<&Folded> = Vec::new();
+        let mut folded: Vec<&AppliedSummary> = Vec::new();
         for report in reports.values() {
             if let Side::Parity(all) = &report.side {
                 folded.extend(all.get(data.as_usize()));
@@ -601,7 +601,7 @@ fn agreed_versions(group: &Group, reports: &BTreeMap<Member, Report>) -> Option<
         if !folded.iter().all(|folded| versions.iter().all(|version| folded.has(*version))) {
             return None;
         }
-        let below = |folded: &&Folded| Version::new(folded.floor.get().saturating_sub(1));
+        let below = |folded: &&AppliedSummary| Version::new(folded.floor.get().saturating_sub(1));
         latest.push(folded.iter().map(below).chain(versions.last().copied()).max()?);
     }
     (reports.len() >= split.data() as usize).then_some(latest)

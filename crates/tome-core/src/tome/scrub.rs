@@ -162,6 +162,10 @@ impl Tome {
         let offset = Offset::new(u32::try_from(place % blocks).ok()?);
         let segment = layout.in_segment(offset).ok()?.segment;
         let is_good = !self.lost_segments.contains_key(&(index, segment));
-        self.metadata.region(index)?.spot(offset).filter(|_| is_good).map(|_| (index, offset))
+        self.metadata
+            .region(index)?
+            .physical_block(offset)
+            .filter(|_| is_good)
+            .map(|_| (index, offset))
     }
 }

@@ -45,7 +45,7 @@ impl Tome {
             Message::Learned { group, epoch } => {
                 let known = self.metadata.region_of(group);
                 let news = known.filter(|(_, region)| region.group().epoch() == epoch);
-                let region = news.filter(|(_, r)| r.untold().any(|tome| tome == from));
+                let region = news.filter(|(_, r)| r.unnotified().any(|tome| tome == from));
                 if let Some((region, _)) = region {
                     self.commit(vec![Row::Learned { region, tome: from }], out);
                     self.announce_floor(region, out);
@@ -72,7 +72,10 @@ impl Tome {
         let (group, own) = (region.group(), RegionId { tome: self.metadata.id(), index });
         let is_valid = planned.to.tome == from && group.after(&planned).is_ok();
         if !is_valid
-            || !matches!(region.standing(), MembershipState::Member | MembershipState::Frozen(_))
+            || !matches!(
+                region.membership_state(),
+                MembershipState::Member | MembershipState::Frozen(_)
+            )
         {
             // It may be a late message of a move that was done.
             let is_known = group.seats().contains(&planned.to);
@@ -106,7 +109,7 @@ impl Tome {
                 let mut missing = pending.missing.numbers();
                 missing.all(|parity| u32::from(parity) + data == u32::from(planned.member.get()))
             }),
-            Role::Parity { stored, .. } => stored.values().all(|stored| stored.is_folded),
+            Role::Parity { stored, .. } => stored.values().all(|stored| stored.is_applied),
         };
         quiet && !works
     }
@@ -178,7 +181,12 @@ impl Tome {
     }
 
     /// Answers a tome that is not in the group: perhaps it lost its member slot and does not know.
-    pub(super) fn reject_stranger(&self, from: TomeId, group: GroupId, out: &mut Outbox<Command>) {
+    pub(super) fn reject_unknown_sender(
+        &self,
+        from: TomeId,
+        group: GroupId,
+        out: &mut Outbox<Command>,
+    ) {
         let known = self.metadata.region_of(group).map(|(_, region)| region.group());
         match known.filter(|group| group.epoch().get() > 0) {
             Some(group) => {
@@ -199,7 +207,7 @@ impl Tome {
         self.moves_repeated = Some(self.now);
         for index in waits {
             let Some(region) = self.metadata.region(index) else { continue };
-            for to in region.untold() {
+            for to in region.unnotified() {
                 let message = Message::Moved(region.group().clone());
                 out.push(Command::Send { to, message });
             }
@@ -211,7 +219,8 @@ impl Tome {
 
     fn awaiting_move_replies(&self) -> impl Iterator<Item = RegionIndex> {
         let all = self.metadata.regions();
-        let waits = |region: &Region| region.frozen().is_some() || region.untold().next().is_some();
+        let waits =
+            |region: &Region| region.frozen().is_some() || region.unnotified().next().is_some();
         all.filter(move |(_, region)| waits(region)).map(|(index, _)| index)
     }
 
@@ -223,8 +232,8 @@ impl Tome {
     /// Whether a region accepts new blocks: it has its member slot, and its parities know it.
     pub(super) fn accepts_blocks(region: &Region) -> bool {
         let seats = region.group().seats();
-        let is_told = |tome| !seats.iter().any(|slot| slot.tome == tome);
-        region.is_member() && !region.is_rebuilt() && region.untold().all(is_told)
+        let is_notified = |tome| !seats.iter().any(|slot| slot.tome == tome);
+        region.is_member() && !region.is_rebuilt() && region.unnotified().all(is_notified)
     }
 
     /// Adopts the objects of a rebuilt region, as the set knows them; blocks of no object are free

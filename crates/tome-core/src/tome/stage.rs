@@ -69,7 +69,7 @@ impl Tome {
         let mut staged = Staged::default();
         for (number, (at, change)) in all.into_iter().enumerate() {
             let bytes = loaded.get(&at).map_or_else(|| change.clone(), |old| xor(old, change));
-            let old = self.metadata.region(at.0).and_then(|region| region.spot(at.1));
+            let old = self.metadata.region(at.0).and_then(|region| region.physical_block(at.1));
             let new = self.write(bytes, out)?;
             let version = versions.next().unwrap_or_default();
             let change = signature(change);
@@ -102,7 +102,7 @@ impl Tome {
     /// Checks that this many blocks can be written.
     pub(super) fn check_room(&self, blocks: usize) -> Result<()> {
         let fits = self.physical_blocks.free() >= blocks;
-        if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are rewritten" }) }
+        if fits { Ok(()) } else { Err(TomeError::Backlog { what: "rewritten blocks" }) }
     }
 
     /// Writes to a free physical block.
@@ -113,18 +113,18 @@ impl Tome {
     ) -> Result<PhysicalBlock> {
         let place =
             self.physical_blocks.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
-        let full = TomeError::Backlog { what: "blocks that are rewritten" };
-        let spot = PhysicalBlock::new(place.ok_or(full)?);
-        out.push(Command::Write { spot, bytes });
-        Ok(spot)
+        let full = TomeError::Backlog { what: "rewritten blocks" };
+        let physical_block = PhysicalBlock::new(place.ok_or(full)?);
+        out.push(Command::Write { physical_block, bytes });
+        Ok(physical_block)
     }
 
     /// Frees physical blocks that no block uses any more, unless a change is computed from them.
     pub(super) fn free_blocks(&mut self, region: RegionIndex, physical_blocks: &[PhysicalBlock]) {
-        for spot in physical_blocks {
+        for block in physical_blocks {
             let pending = self.metadata.region(region).and_then(|region| region.pending());
-            if !pending.is_some_and(|pending| pending.needs(*spot)) {
-                self.physical_blocks.give_back(spot.get() as usize);
+            if !pending.is_some_and(|pending| pending.needs(*block)) {
+                self.physical_blocks.give_back(block.get() as usize);
             }
         }
     }

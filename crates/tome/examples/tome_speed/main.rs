@@ -11,7 +11,7 @@
 //! `cargo xtask bench tomes` runs them all. There are 16 tomes in groups 13+3, in one process and
 //! on one disk; their own disks are simulated and take no time. Waits of the protocol are skipped,
 //! such as the two seconds that a disk idles before it gives its token away: the set's clock is
-//! advanced whenever the process is idle (`hands`).
+//! advanced whenever the process is idle (`clock_advancer`).
 
 #![expect(
     clippy::unwrap_used,
@@ -20,13 +20,13 @@
     reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
 )]
 
-mod hands;
+mod clock_advancer;
 mod measure;
 mod plain;
 mod read;
 mod rows;
 mod shelf;
-mod written;
+mod write;
 
 use std::path::Path;
 
@@ -35,9 +35,9 @@ fn main() {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words[..] {
         ["written", folder, mib, rounds] => {
-            written::print(Path::new(folder), mib.parse().unwrap(), rounds.parse().unwrap());
+            write::print(Path::new(folder), mib.parse().unwrap(), rounds.parse().unwrap());
         }
-        ["rests", folder, mib] => written::print_rests(Path::new(folder), mib.parse().unwrap()),
+        ["rests", folder, mib] => write::print_real_clock(Path::new(folder), mib.parse().unwrap()),
         ["read", folder, mib, rounds] => {
             read::print(Path::new(folder), mib.parse().unwrap(), rounds.parse().unwrap());
         }

@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Cost of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Cost {
     /// Wall-clock seconds.
     pub(crate) wall: f64,
     /// CPU seconds on all threads.
@@ -17,14 +17,14 @@ pub(crate) struct Taken {
     pub(crate) read: u64,
 }
 
-/// Measures the cost of `act`.
-pub(crate) fn taken(act: impl FnOnce()) -> Taken {
-    let [read, written] = moved();
+/// Measures the cost of `operation`.
+pub(crate) fn measure_cost(operation: impl FnOnce()) -> Cost {
+    let [read, written] = io_bytes();
     let (wall, processor) = (Instant::now(), process_s());
-    act();
+    operation();
     let wall = wall.elapsed().as_secs_f64();
-    let [read_after, written_after] = moved();
-    Taken {
+    let [read_after, written_after] = io_bytes();
+    Cost {
         wall,
         processor: process_s() - processor,
         written: written_after - written,
@@ -47,7 +47,7 @@ fn seconds(clock: ClockId) -> f64 {
 }
 
 /// Returns the bytes that this process had read from disks and written to them.
-fn moved() -> [u64; 2] {
+fn io_bytes() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/self/io").unwrap();
     ["read_bytes: ", "write_bytes: "].map(|name| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::hands::{Hands, wait_until_quiet};
-use super::measure::{Taken, taken};
+use super::clock_advancer::{ClockAdvancer, wait_until_quiet};
+use super::measure::{Cost, measure_cost};
 use super::plain;
 use super::shelf::{OBJECT, Shelf};
 
@@ -16,38 +16,42 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     let shelf = Shelf::new(folder);
     let names = fill(&shelf, mib);
     plain::write(folder, shelf.noise(), (mib << 20) as u64);
-    let hands = Hands::turn(&shelf.clock);
-    assert_eq!(get(&shelf, &names[..1]), OBJECT, "it turns");
-    drop(hands);
+    let advancer = ClockAdvancer::start(&shelf.clock);
+    assert_eq!(get(&shelf, &names[..1]), OBJECT, "the disk spins");
+    drop(advancer);
     // From here on the clock stands still, so the disk keeps spinning.
     wait_until_quiet(|| false);
-    let turning = shelf.set.powers().into_iter().filter(|(_, power)| power.is_spinning());
-    let of_names = shelf.set.tome_of(&names[0]).unwrap();
-    assert_eq!(turning.map(|(tome, _)| tome).collect::<Vec<_>>(), [of_names], "it turns on");
+    let spinning = shelf.set.powers().into_iter().filter(|(_, power)| power.is_spinning());
+    let expected = shelf.set.tome_of(&names[0]).unwrap();
+    assert_eq!(
+        spinning.map(|(tome, _)| tome).collect::<Vec<_>>(),
+        [expected],
+        "the disk keeps spinning"
+    );
     for round in 0..rounds {
-        let mut told = Vec::new();
+        let mut fields = Vec::new();
         for place in ["cold", "warm"] {
-            for who in 0..2 {
-                let is_ours = (round + who) % 2 == 0;
+            for turn in 0..2 {
+                let is_ours = (round + turn) % 2 == 0;
                 let files = if is_ours { shelf.blocks() } else { plain::paths(folder).collect() };
                 if place == "cold" {
-                    let there = plain::forget(files);
-                    assert!(there < WARM_PERCENT_MAX, "{there} % of it stayed in memory");
+                    let cached = plain::forget(files);
+                    assert!(cached < WARM_PERCENT_MAX, "{cached} % of it stayed in the page cache");
                 } else {
                     files.iter().for_each(|file| plain::warm(file));
                 }
-                let Taken { wall, processor, read, .. } = taken(|| {
+                let Cost { wall, processor, read, .. } = measure_cost(|| {
                     let bytes = if is_ours { get(&shelf, &names) } else { plain::read(folder) };
-                    assert_eq!(bytes, mib << 20, "all of it");
+                    assert_eq!(bytes, mib << 20, "all bytes are read");
                 });
                 let name = if is_ours { "get" } else { "plain" };
-                told.push(format!(
+                fields.push(format!(
                     "\"{name}_{place}_s\":{wall:.4},\"{name}_{place}_processor_s\":{processor:.4},\
                      \"{name}_{place}_bytes\":{read}"
                 ));
             }
         }
-        println!("{{\"round\":{round},\"mib\":{mib},{}}}", told.join(","));
+        println!("{{\"round\":{round},\"mib\":{mib},{}}}", fields.join(","));
     }
     plain::paths(folder).for_each(|path| std::fs::remove_file(path).unwrap());
 }
@@ -62,7 +66,7 @@ fn fill(shelf: &Shelf, mib: usize) -> Vec<String> {
         let at = shelf.wait(shelf.put(name, &shelf.object(number, OBJECT)));
         assert_eq!(*tome.get_or_insert(at), at, "all on one");
     }
-    let _hands = Hands::turn(&shelf.clock);
+    let _advancer = ClockAdvancer::start(&shelf.clock);
     names.iter().for_each(|name| shelf.wait(shelf.protected(name)));
     names
 }

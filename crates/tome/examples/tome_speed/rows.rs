@@ -9,7 +9,7 @@ use std::time::Instant;
 use fulgurite_catalog::{CatalogError, Committer, FjallConfig, FjallStore, Space, Transaction};
 use fulgurite_tome::limits::{METADATA_BLOCK_CACHE, METADATA_WRITE_BUFFER};
 
-use super::hands::wait_until_quiet;
+use super::clock_advancer::wait_until_quiet;
 use super::measure::median;
 use super::shelf::{BLOCK, Shelf};
 

@@ -19,7 +19,7 @@ const TOMES: u32 = 16;
 pub(crate) const BLOCK: usize = 128 << 10;
 pub(crate) const OBJECT: usize = 64 * BLOCK;
 /// Retry interval of a client that was refused.
-const AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
+const RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 /// Start time of the manual clock.
 const BEGIN: UnixTime = UnixTime::from_millis(1_700_000_000_000);
 
@@ -36,11 +36,11 @@ impl Shelf {
     /// Returns a new set in an empty folder, whose clock stands still until it is advanced.
     pub(crate) fn new(folder: &Path) -> Self {
         let clock = ManualClock::at(BEGIN);
-        Self::of(folder, clock.clock(), clock)
+        Self::with_clock(folder, clock.clock(), clock)
     }
 
     /// The same with the clock of this machine.
-    pub(crate) fn going(folder: &Path) -> Self {
+    pub(crate) fn with_real_clock(folder: &Path) -> Self {
         let begin = std::time::Instant::now();
         let wall = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -48,16 +48,16 @@ impl Shelf {
         };
         let passed =
             move || Instant::from_nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap());
-        Self::of(folder, Clock::new(wall, passed), ManualClock::at(BEGIN))
+        Self::with_clock(folder, Clock::new(wall, passed), ManualClock::at(BEGIN))
     }
 
-    fn of(folder: &Path, clock: Clock, hands: ManualClock) -> Self {
+    fn with_clock(folder: &Path, clock: Clock, manual_clock: ManualClock) -> Self {
         let folder = folder.join("tomes");
         let set = TomeSet::init(options(&folder, clock)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut noise = vec![0; OBJECT + (1 << 20)];
         Seed::new(1).stream().fill(&mut noise);
-        Self { folder, set, runtime, clock: hands, noise }
+        Self { folder, set, runtime, clock: manual_clock, noise }
     }
 
     /// Incompressible bytes.
@@ -77,12 +77,12 @@ impl Shelf {
 
     /// Puts an object; returns its tome.
     pub(crate) async fn put(&self, name: &str, bytes: &[u8]) -> TomeId {
-        asked(|| self.set.put(name, bytes.to_vec())).await
+        retry_while_busy(|| self.set.put(name, bytes.to_vec())).await
     }
 
     /// Waits until an object is protected.
     pub(crate) async fn protected(&self, name: &str) {
-        asked(|| self.set.protected(name)).await;
+        retry_while_busy(|| self.set.protected(name)).await;
     }
 
     /// Puts objects concurrently and waits until they are protected; calls back when the last one
@@ -115,10 +115,12 @@ impl Drop for Shelf {
 
 /// Retries a request while its tome is busy: a tome refuses clients when messages of others fill
 /// its inbox.
-async fn asked<T, F: Future<Output = fulgurite_tome::Result<T>>>(ask: impl Fn() -> F) -> T {
+async fn retry_while_busy<T, F: Future<Output = fulgurite_tome::Result<T>>>(
+    request: impl Fn() -> F,
+) -> T {
     loop {
-        match ask().await {
-            Err(TomesError::Busy { .. }) => tokio::time::sleep(AGAIN).await,
+        match request().await {
+            Err(TomesError::Busy { .. }) => tokio::time::sleep(RETRY_INTERVAL).await,
             done => return done.unwrap(),
         }
     }

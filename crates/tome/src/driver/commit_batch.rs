@@ -13,13 +13,13 @@ use crate::limits::{COMMIT_BATCH_BYTES_MAX, COMMIT_BATCH_COMMANDS_MAX};
 
 /// Rows and messages that wait for a commit.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct CommitBatch {
     rows: Vec<Row>,
     commands: Vec<Command>,
     bytes: u64,
 }
 
-impl Held {
+impl CommitBatch {
     /// Whether no row waits, and so messages need not wait.
     pub(super) const fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -32,14 +32,14 @@ impl Held {
     }
 
     /// Adds rows to the next commit.
-    pub(super) fn keep(&mut self, rows: Vec<Row>) {
-        self.bytes += rows.iter().map(bytes_of).sum::<u64>();
+    pub(super) fn add_rows(&mut self, rows: Vec<Row>) {
+        self.bytes += rows.iter().map(row_bytes).sum::<u64>();
         self.rows.extend(rows);
     }
 
     /// Adds a message to send after the next commit.
-    pub(super) fn emit(&mut self, command: Command) {
-        assert!(!self.is_empty(), "what waits for nothing is said at once");
+    pub(super) fn add_command(&mut self, command: Command) {
+        assert!(!self.is_empty(), "a command that waits for no row is sent at once");
         if let Command::Send { message, .. } = &command {
             self.bytes += message_bytes(message);
         }
@@ -80,6 +80,6 @@ fn message_bytes(message: &Message) -> u64 {
 }
 
 /// Returns the bytes of blocks in a row.
-fn bytes_of(row: &Row) -> u64 {
+fn row_bytes(row: &Row) -> u64 {
     if let Row::Stored { bytes, .. } = row { bytes.len() as u64 } else { 0 }
 }

@@ -14,12 +14,12 @@ use fulgurite_tome_core::{
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::commit_batch::Held;
+use super::commit_batch::CommitBatch;
 use super::disk_worker::{Stage, StageEnd, begin};
 use super::member_slots::{Checked, data_blocks};
-use super::recovery::{Failure, Failures, Health, core};
-use super::reports::Received;
-use super::status::{Listed, ObjectPage};
+use super::recovery::{Failure, Failures, Health, new_core};
+use super::reports::LastReported;
+use super::status::{ListedObject, ObjectPage};
 use super::{Done, DriverMessage, Holdings, Parts, Reply, TomeRequest};
 use crate::disk::{Disk, Label};
 use crate::faults::InjectedFault;
@@ -42,7 +42,7 @@ pub(super) struct Loop {
     start: (Instant, Instant),
     /// Open while the disk spins.
     disk: Option<Disk>,
-    pub(super) held: Held,
+    pub(super) batch: CommitBatch,
     /// Next step of the disk, and when it is due.
     pub(super) alarm: Option<(Instant, DiskStep)>,
     pub(super) tries: u32,
@@ -60,7 +60,7 @@ pub(super) struct Loop {
     /// Alarms, with the segment that has more bad blocks than parity, if any: it may be repaired.
     alarms: VecDeque<(String, Option<(RegionIndex, u32)>)>,
     pub(super) healed: u64,
-    pub(super) told: Received,
+    pub(super) last_reported: LastReported,
     is_stopping: bool,
     /// The disk may still spin: it did not confirm that it stopped.
     pub(super) may_be_spinning: bool,
@@ -77,7 +77,7 @@ pub(super) enum DiskStep {
 
 /// Recipient of the answer to a request.
 enum Waiter {
-    Put { name: String, done: Done<Option<ObjectLocation>>, held: OwnedSemaphorePermit },
+    Put { name: String, done: Done<Option<ObjectLocation>>, permit: OwnedSemaphorePermit },
     Get { is_own: bool, reply: Reply<Vec<u8>> },
     Hold(Reply<Holdings>),
     Scrub(Reply<()>),
@@ -97,11 +97,11 @@ impl Loop {
         let (metadata, clock) = (std::mem::replace(&mut parts.metadata, nothing), &parts.clock);
         let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
         Ok(Self {
-            tome: core(&parts, wall, metadata, parts.seed)?,
+            tome: new_core(&parts, wall, metadata, parts.seed)?,
             inbox,
             start: (wall, clock.passed()),
             disk: None,
-            held: Held::default(),
+            batch: CommitBatch::default(),
             alarm: None,
             tries: 0,
             timer_from: Instant::ZERO,
@@ -113,7 +113,7 @@ impl Loop {
             health,
             alarms: VecDeque::new(),
             healed: 0,
-            told: Received::default(),
+            last_reported: LastReported::default(),
             is_stopping: false,
             may_be_spinning: false,
             parts,
@@ -127,13 +127,13 @@ impl Loop {
         self.settle();
         while !(self.is_stopping && self.is_still()) {
             match self.next(messages) {
-                Ok(message) => self.take(message),
+                Ok(message) => self.handle_message(message),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             // Messages that already wait share a commit.
             for message in messages.try_iter().take(MESSAGES_PER_COMMIT_MAX) {
-                self.take(message);
+                self.handle_message(message);
             }
             self.pass_time();
             self.settle();
@@ -178,20 +178,20 @@ impl Loop {
         }
     }
 
-    fn take(&mut self, message: DriverMessage) {
+    fn handle_message(&mut self, message: DriverMessage) {
         match message {
             DriverMessage::Received { from, message } => {
                 self.step(Event::Received { from, message })
             }
             DriverMessage::TokenManager(message) => self.step(Event::TokenManager(message)),
-            DriverMessage::TomeRequest(ask) => {
+            DriverMessage::TomeRequest(request) => {
                 // Clients only see committed state.
                 self.settle();
-                self.handle_request(ask);
+                self.handle_request(request);
                 self.settle();
             }
-            DriverMessage::Stage(ended) => self.ended(ended),
-            DriverMessage::Turned(waits) => waits.store(false, Ordering::Release),
+            DriverMessage::Stage(end) => self.stage_ended(end),
+            DriverMessage::ClockAdvanced(waits) => waits.store(false, Ordering::Release),
             DriverMessage::Retired => {
                 self.settle();
                 self.retire();
@@ -224,56 +224,56 @@ impl Loop {
         }
     }
 
-    fn handle_request(&mut self, ask: TomeRequest) {
+    fn handle_request(&mut self, request: TomeRequest) {
         let refusal = match self.answerable() {
             _ if self.is_stopping => Some(TomesError::Stopped),
-            Err(_) if self.is_probing() && may_wait(&ask) => None,
+            Err(_) if self.is_probing() && may_wait(&request) => None,
             answerable => answerable.err(),
         };
         // The requester may be gone.
-        if let TomeRequest::Status(reply) = ask {
+        if let TomeRequest::Status(reply) = request {
             let _ = reply.send(self.status());
-        } else if let TomeRequest::Wakes(reply) = ask {
+        } else if let TomeRequest::Wakes(reply) = request {
             let _ = reply.send(self.parts.ledger.ledger().recent().cloned().collect());
         } else if let Some(error) = refusal {
-            ask.refuse(error);
+            request.refuse(error);
         } else {
-            self.wanted(ask);
+            self.dispatch(request);
         }
     }
 
-    fn wanted(&mut self, ask: TomeRequest) {
+    fn dispatch(&mut self, request: TomeRequest) {
         self.next_request += 1;
-        let request = RequestId(self.next_request);
-        match ask {
-            TomeRequest::Put { name, bytes, avoided, held, done } => {
-                self.waiting.insert(request, Waiter::Put { name: name.clone(), done, held });
-                self.step(Event::Put { request, name, bytes, avoided });
+        let id = RequestId(self.next_request);
+        match request {
+            TomeRequest::Put { name, bytes, avoided, permit, done } => {
+                self.waiting.insert(id, Waiter::Put { name: name.clone(), done, permit });
+                self.step(Event::Put { request: id, name, bytes, avoided });
             }
             TomeRequest::Get { name, is_own, reply } => {
-                self.waiting.insert(request, Waiter::Get { is_own, reply });
-                self.step(Event::Get { request, name });
+                self.waiting.insert(id, Waiter::Get { is_own, reply });
+                self.step(Event::Get { request: id, name });
             }
             TomeRequest::Hold { group, offsets, may_spin_up, reply } => {
                 if may_spin_up || self.power() == Power::Active {
-                    self.waiting.insert(request, Waiter::Hold(reply));
-                    self.step(Event::Hold { request, group, offsets });
+                    self.waiting.insert(id, Waiter::Hold(reply));
+                    self.step(Event::Hold { request: id, group, offsets });
                 } else {
-                    let (tome, why) = (self.id(), "its disk does not turn".to_owned());
+                    let (tome, why) = (self.id(), "its disk is not spinning".to_owned());
                     drop(reply.send(Err(TomesError::Away { tome, why })));
                 }
             }
             TomeRequest::Scrub { reply } => {
-                self.waiting.insert(request, Waiter::Scrub(reply));
-                self.step(Event::Scrub { request });
+                self.waiting.insert(id, Waiter::Scrub(reply));
+                self.step(Event::Scrub { request: id });
             }
             TomeRequest::Check { group, reply } => {
-                self.waiting.insert(request, Waiter::Check(reply));
-                self.step(Event::Check { request, group });
+                self.waiting.insert(id, Waiter::Check(reply));
+                self.step(Event::Check { request: id, group });
             }
             TomeRequest::Delete { name, done } => {
-                self.waiting.insert(request, Waiter::Delete(done));
-                self.step(Event::Delete { request, name });
+                self.waiting.insert(id, Waiter::Delete(done));
+                self.step(Event::Delete { request: id, name });
             }
             TomeRequest::Protected { name, reply } => {
                 self.protecting.entry(name).or_default().push(reply);
@@ -294,9 +294,9 @@ impl Loop {
                 drop(reply.send(Ok(self.membership_status(region, group))))
             }
             TomeRequest::Adopt { region, objects, reply } => {
-                let (whole, names) = self.whole(objects);
-                self.waiting.insert(request, Waiter::Adopt { reply, names });
-                self.step(Event::Adopt { request, region, objects: whole });
+                let (intact, names) = self.intact_objects(objects);
+                self.waiting.insert(id, Waiter::Adopt { reply, names });
+                self.step(Event::Adopt { request: id, region, objects: intact });
             }
             TomeRequest::Status(_) | TomeRequest::Wakes(_) => {}
         }
@@ -327,20 +327,20 @@ impl Loop {
     ) -> Result<()> {
         while let Some(command) = commands.pop_front() {
             match command {
-                Command::Write { spot, bytes } => {
+                Command::Write { physical_block, bytes } => {
                     // Only after that commit is the physical block free.
-                    self.keep()?;
-                    let label = label_of(spot, &commands);
+                    self.commit_batch()?;
+                    let label = label_of(physical_block, &commands);
                     let (tome, fail) = (self.id(), &self.parts.fail);
                     self.parts.faults.pass(tome, InjectedFault::Write)?;
                     self.parts.faults.pass(tome, InjectedFault::Room)?;
-                    open(&mut self.disk, tome)?.write(spot, label, &bytes, fail)?;
+                    open(&mut self.disk, tome)?.write(physical_block, label, &bytes, fail)?;
                 }
-                Command::Commit(rows) => self.held.keep(rows),
+                Command::Commit(rows) => self.batch.add_rows(rows),
                 Command::Read { job, physical_blocks } => {
                     let tome = self.id();
                     let disk = open(&mut self.disk, tome)?;
-                    let read = |spot| Ok(disk.read(spot)?.map(|(_, block)| block));
+                    let read = |block| Ok(disk.read(block)?.map(|(_, block)| block));
                     let blocks = physical_blocks.into_iter().map(read).collect::<Result<_>>()?;
                     events.push_back(Event::Read { job, blocks });
                 }
@@ -351,28 +351,28 @@ impl Loop {
                     events.push_back(Event::ObjectRead { job, whole });
                 }
                 Command::SpinUp { token, epoch } => {
-                    self.keep()?;
+                    self.commit_batch()?;
                     self.spin_up(token, epoch)?;
                 }
                 Command::SpinDown => {
-                    self.keep()?;
+                    self.commit_batch()?;
                     self.spin_down();
                 }
                 Command::Answer { request, answer } => {
                     // The client must not wait for what follows.
-                    self.keep()?;
+                    self.commit_batch()?;
                     self.answer(request, answer);
                 }
                 Command::Send { .. } | Command::TokenManager(_) | Command::Alarm(_) => {
-                    if self.held.is_empty() {
+                    if self.batch.is_empty() {
                         self.emit(command);
                     } else {
-                        self.held.emit(command);
+                        self.batch.add_command(command);
                     }
                 }
             }
-            if self.held.is_full() {
-                self.keep()?;
+            if self.batch.is_full() {
+                self.commit_batch()?;
             }
         }
         Ok(())
@@ -383,28 +383,28 @@ impl Loop {
         if !self.is_live() {
             return;
         }
-        if let Err(error) = self.keep() {
+        if let Err(error) = self.commit_batch() {
             self.give_up(&error);
         }
     }
 
     /// Syncs written blocks, commits held rows, and sends the messages that waited for that.
-    fn keep(&mut self) -> Result<()> {
-        if self.held.is_empty() {
+    fn commit_batch(&mut self) -> Result<()> {
+        if self.batch.is_empty() {
             // Consecutive block writes share a sync: no two share a physical block, and no row
             // refers to them yet.
             return Ok(());
         }
         self.sync()?;
-        let (rows, commands) = self.held.take();
+        let (rows, commands) = self.batch.take();
         self.parts.faults.pass(self.id(), InjectedFault::Commit)?;
         self.parts.store.commit(&rows, &self.parts.fail)?;
         self.publish_committed(&rows);
         for command in commands {
             self.emit(command);
         }
-        let is_one = |row: &Row| matches!(row, Row::Confirmed { .. } | Row::Removed { .. });
-        if rows.iter().any(is_one) {
+        let may_protect = |row: &Row| matches!(row, Row::Confirmed { .. } | Row::Removed { .. });
+        if rows.iter().any(may_protect) {
             self.answer_protected();
         }
         Ok(())
@@ -428,7 +428,7 @@ impl Loop {
             | Command::Read { .. }
             | Command::ReadObject { .. }
             | Command::SpinUp { .. }
-            | Command::SpinDown => unreachable!("it is done and not said"),
+            | Command::SpinDown => unreachable!("this command is carried out, not sent"),
         }
     }
 
@@ -449,16 +449,17 @@ impl Loop {
         }
         self.parts.fail.pass("tomes-answering");
         let Some(waiter) = self.waiting.remove(&request) else { return };
-        let wrong = || TomesError::Invalid { what: "another answer than was asked for".to_owned() };
+        let wrong =
+            || TomesError::Invalid { what: "the answer does not match the request".to_owned() };
         // The requester may be gone.
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
-            (Waiter::Put { name, done, held }, Answer::Local) => {
+            (Waiter::Put { name, done, permit }, Answer::Local) => {
                 let (tome, placed) = (self.id(), self.placed(&name));
                 let bytes = placed.as_ref().map_or(0, |placed| placed.object.bytes);
                 done.send(Ok(placed));
                 self.parts.events.send(|| TomeEvent::Local { tome, bytes });
-                drop(held);
+                drop(permit);
             }
             (Waiter::Get { reply, .. }, Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
             (Waiter::Hold(reply), Answer::Held { member, held }) => {
@@ -513,7 +514,7 @@ impl Loop {
                 format!("change {version} of region {region} cannot be computed any more")
             }
             Alarm::Rebuilt { region, group } => {
-                tracing::info!(%tome, %region, %group, "a region was rebuilt and is a member");
+                tracing::info!(%tome, %region, %group, "a region was rebuilt and is now a member");
                 return;
             }
             Alarm::RebuildDropped { region, group } => {
@@ -521,11 +522,11 @@ impl Loop {
                 return;
             }
             Alarm::SeatLost { region, group } => {
-                tracing::warn!(%tome, %region, %group, "another tome has the seat of a region");
+                tracing::warn!(%tome, %region, %group, "another tome took over a member slot");
                 return;
             }
             Alarm::Foreign { from, group } => {
-                format!("tome {from} said of group {group} what is not its to say, or not true")
+                format!("tome {from} sent an unauthorized or false message about group {group}")
             }
         };
         tracing::error!(%tome, "{text}");
@@ -537,30 +538,34 @@ impl Loop {
 
     /// Returns alarms that are not storage failures.
     pub(super) fn alarms(&self) -> Vec<String> {
-        let is_so = |lost: &Option<(RegionIndex, u32)>| {
+        let is_current = |lost: &Option<(RegionIndex, u32)>| {
             lost.is_none_or(|(region, segment)| self.tome.is_segment_lost(region, segment))
         };
-        self.alarms.iter().filter(|(_, lost)| is_so(lost)).map(|(text, _)| text.clone()).collect()
+        self.alarms
+            .iter()
+            .filter(|(_, lost)| is_current(lost))
+            .map(|(text, _)| text.clone())
+            .collect()
     }
 
     fn spin_up(&mut self, token: TokenId, epoch: Epoch) -> Result<()> {
         let tome = self.id();
         if let Err(error) = self.parts.gate.admit(token, epoch, tome) {
-            tracing::warn!(%tome, "not let to turn: {error}");
+            tracing::warn!(%tome, "spin-up not admitted: {error}");
             self.alarm = Some((self.now() + SPIN_UP_BACKOFF, DiskStep::SpinUpFailed));
             return Ok(());
         }
         let (at, cause) = (self.parts.clock.now(), self.cause());
         self.parts.ledger.record(Wake { at, group: None, places: vec![self.place()], cause })?;
         self.parts.fail.pass("tomes-wake-noted");
-        self.turn(Power::SpinningUp, Some(cause))?;
+        self.set_power(Power::SpinningUp, Some(cause))?;
         self.begin(Stage::SpinUp);
         Ok(())
     }
 
     /// Returns the cause of a spin-up: the request that waited longest, else deltas, else a scrub.
     fn cause(&self) -> Cause {
-        let of = |(request, waiter): (&RequestId, &Waiter)| match waiter {
+        let cause = |(request, waiter): (&RequestId, &Waiter)| match waiter {
             Waiter::Put { .. } | Waiter::Adopt { .. } => Some(Cause::Write(request.0)),
             Waiter::Get { is_own: true, .. } => Some(Cause::Verify(request.0)),
             Waiter::Get { .. } | Waiter::Hold(_) => Some(Cause::Request(request.0)),
@@ -571,10 +576,10 @@ impl Loop {
         let mut regions = self.tome.metadata().regions();
         let has_deltas = regions.any(|(_, region)| {
             let has_pending = region.pending().is_some_and(|pending| !pending.is_empty());
-            has_pending || region.stored().any(|(_, _, stored)| !stored.is_folded)
+            has_pending || region.stored().any(|(_, _, stored)| !stored.is_applied)
         });
-        let own = if has_deltas { Cause::Write(0) } else { Cause::Scrub };
-        self.waiting.iter().find_map(of).unwrap_or(own)
+        let background = if has_deltas { Cause::Write(0) } else { Cause::Scrub };
+        self.waiting.iter().find_map(cause).unwrap_or(background)
     }
 
     fn begin(&mut self, stage: Stage) {
@@ -583,13 +588,13 @@ impl Loop {
             let place = self.place();
             let reason = error_chain(&error);
             let after = Err(fulgurite_disks::DisksError::SpinUp { place, reason });
-            self.ended(StageEnd { stage, after });
+            self.stage_ended(StageEnd { stage, after });
         }
     }
 
     /// Handles the end of a disk stage.
-    fn ended(&mut self, ended: StageEnd) {
-        let StageEnd { stage, after } = ended;
+    fn stage_ended(&mut self, end: StageEnd) {
+        let StageEnd { stage, after } = end;
         self.may_be_spinning |= stage == Stage::SpinDown && after.is_err();
         let next = match (stage, &after) {
             (Stage::SpinUp, Ok(_)) => DiskStep::Begin(Stage::Mount),
@@ -636,7 +641,7 @@ impl Loop {
     }
 
     fn acquire(&self) -> Result<Disk> {
-        self.turn(Power::Active, None)?;
+        self.set_power(Power::Active, None)?;
         Disk::open(self.parts.guard.acquire(self.place())?, &self.parts.identity)
     }
 
@@ -646,7 +651,7 @@ impl Loop {
         if self.power() != Power::Active {
             return;
         }
-        match self.turn(Power::Unmounting, None) {
+        match self.set_power(Power::Unmounting, None) {
             Ok(()) => self.begin(Stage::Unmount),
             Err(error) => tracing::error!(tome = %self.id(), "{}", error_chain(&error)),
         }
@@ -658,7 +663,7 @@ impl Loop {
         if !backend.observe(place).is_ok_and(|observed| observed == Observed::Turning) {
             return;
         }
-        tracing::warn!(tome = %self.id(), "its disk turns, and is put down");
+        tracing::warn!(tome = %self.id(), "its disk was left spinning: spinning it down");
         if let Err(error) = backend.spin_down(place) {
             self.give_up_for(error_chain(&error), true);
         }
@@ -673,7 +678,7 @@ impl Loop {
     /// Records that the disk stands still.
     fn record_standby(&mut self) {
         if self.power() != Power::Standby
-            && let Err(error) = self.turn(Power::Standby, None)
+            && let Err(error) = self.set_power(Power::Standby, None)
         {
             tracing::error!(tome = %self.id(), "{}", error_chain(&error));
         }
@@ -704,11 +709,12 @@ impl Loop {
     fn object_page(&self, after: Option<String>, max: usize) -> ObjectPage {
         let metadata = self.tome.metadata();
         let objects = metadata.objects_after(after.as_deref()).take(max);
-        let listed = |(name, object): (&str, &fulgurite_tome_core::metadata::Object)| Listed {
-            name: name.to_owned(),
-            blocks: object.blocks.len() as u64,
-            placed: Some(ObjectLocation::of(metadata, object)),
-        };
+        let listed =
+            |(name, object): (&str, &fulgurite_tome_core::metadata::Object)| ListedObject {
+                name: name.to_owned(),
+                blocks: object.blocks.len() as u64,
+                placed: Some(ObjectLocation::new(metadata, object)),
+            };
         ObjectPage {
             data_blocks: data_blocks(metadata),
             regions: metadata.regions().count(),
@@ -733,10 +739,10 @@ impl Waiter {
 }
 
 /// Whether a request may wait while the disk is probed: those that need no disk, and those sent
-/// before the failure. Readers are told to read from the group.
-const fn may_wait(ask: &TomeRequest) -> bool {
+/// before the failure. Readers get an error and read from the group.
+const fn may_wait(request: &TomeRequest) -> bool {
     matches!(
-        ask,
+        request,
         TomeRequest::ObjectPage { .. }
             | TomeRequest::Seat { .. }
             | TomeRequest::Put { .. }
@@ -746,7 +752,7 @@ const fn may_wait(ask: &TomeRequest) -> bool {
 
 /// Returns the disk's spin-ups of the last day, on the core's axis.
 pub(super) fn recent_spin_ups(parts: &Parts) -> Vec<Instant> {
-    let totals = parts.ledger.ledger().of(PlaceId::new(parts.identity.tome.get()));
+    let totals = parts.ledger.ledger().disk_totals(PlaceId::new(parts.identity.tome.get()));
     // Only the end of each hour is known, so the day is never too short.
     let hours = totals.into_iter().flat_map(Totals::hours);
     let at = |end: UnixTime| Instant::from_nanos(end.as_millis().saturating_mul(1_000_000));
@@ -754,17 +760,17 @@ pub(super) fn recent_spin_ups(parts: &Parts) -> Vec<Instant> {
 }
 
 fn open(disk: &mut Option<Disk>, tome: TomeId) -> Result<&mut Disk> {
-    let why = "its disk is to be used and does not turn".to_owned();
+    let why = "its disk is needed but is not spinning".to_owned();
     disk.as_mut().ok_or(TomesError::GivenUp { tome, why })
 }
 
 /// Returns the label of a physical block, from the commit that follows.
-fn label_of(spot: PhysicalBlock, after: &VecDeque<Command>) -> Label {
+fn label_of(physical_block: PhysicalBlock, after: &VecDeque<Command>) -> Label {
     for command in after {
         let Command::Commit(rows) = command else { continue };
         for row in rows {
-            if let Row::Block { region, offset, spot: of, version, .. } = row
-                && *of == spot
+            if let Row::Block { region, offset, spot, version, .. } = row
+                && *spot == physical_block
             {
                 return Label { region: *region, offset: *offset, version: *version };
             }

@@ -1,6 +1,6 @@
 //! Requests of a set to a tome while member slots of its groups move.
 //!
-//! Not here: how the core handles them, and which member slots move (`crate::set::moving`).
+//! Not here: how the core handles them, and which member slots move (`crate::set::slot_mover`).
 
 use fulgurite_tome_core::consistency::Finding;
 use fulgurite_tome_core::membership_state::MembershipState;
@@ -38,7 +38,7 @@ pub struct Checked {
 /// Returns the data blocks of a tome that objects can use: in regions that are members and whose
 /// objects are known.
 pub(crate) fn data_blocks(metadata: &TomeMetadata) -> u64 {
-    let is_open = |region: &Region| match region.standing() {
+    let is_open = |region: &Region| match region.membership_state() {
         MembershipState::Member | MembershipState::Frozen(_) => !region.is_rebuilt(),
         MembershipState::Building(_) | MembershipState::Left => false,
     };
@@ -50,7 +50,7 @@ pub(crate) fn data_blocks(metadata: &TomeMetadata) -> u64 {
 impl Loop {
     pub(super) fn placed(&self, name: &str) -> Option<ObjectLocation> {
         let metadata = self.tome.metadata();
-        metadata.object(name).map(|object| ObjectLocation::of(metadata, object))
+        metadata.object(name).map(|object| ObjectLocation::new(metadata, object))
     }
 
     /// Returns an error if the tome is given up.
@@ -66,11 +66,11 @@ impl Loop {
     pub(super) fn membership_status(&self, index: RegionIndex, group: GroupId) -> MembershipStatus {
         let (metadata, segments) =
             (self.tome.metadata(), self.tome.metadata().layout().parts().segments);
-        let is_of = |region: &&Region| region.group().id() == group;
-        let Some(region) = metadata.region(index).filter(is_of) else {
+        let is_in_group = |region: &&Region| region.group().id() == group;
+        let Some(region) = metadata.region(index).filter(is_in_group) else {
             return MembershipStatus::Not;
         };
-        match region.standing() {
+        match region.membership_state() {
             MembershipState::Member | MembershipState::Frozen(_) => MembershipStatus::Member,
             MembershipState::Building(building) => {
                 MembershipStatus::Building(building.done(segments))
@@ -80,13 +80,13 @@ impl Loop {
     }
 
     /// Returns those objects that are intact in this tome, and the names of all.
-    pub(super) fn whole(
+    pub(super) fn intact_objects(
         &self,
         objects: Vec<(String, ObjectLocation)>,
     ) -> (Vec<(String, Object)>, Vec<String>) {
         let names = objects.iter().map(|(name, _)| name.clone()).collect();
         let metadata = self.tome.metadata();
-        let whole = objects.into_iter().filter(|(_, placed)| placed.is_whole(metadata));
-        (whole.map(|(name, placed)| (name, placed.object)).collect(), names)
+        let intact = objects.into_iter().filter(|(_, placed)| placed.is_whole(metadata));
+        (intact.map(|(name, placed)| (name, placed.object)).collect(), names)
     }
 }

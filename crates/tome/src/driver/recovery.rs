@@ -19,7 +19,7 @@ use fulgurite_tome_core::metadata::TomeMetadata;
 use fulgurite_tome_core::{Event, Tome};
 use fulgurite_units::{Duration, Instant, Seed, error_chain};
 
-use super::commit_batch::Held;
+use super::commit_batch::CommitBatch;
 use super::event_loop::{Loop, recent_spin_ups};
 use super::{Parts, RETIRED};
 use crate::disk::Disk;
@@ -35,7 +35,7 @@ pub(crate) trait Rejoin: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// When that cannot be read or persisted; then it is retried later.
-    fn rejoin(&self, store: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined>;
+    fn rejoin(&self, store: &MetadataStore, metadata: TomeMetadata) -> Result<RejoinOutcome>;
 }
 
 /// Health of a tome.
@@ -51,7 +51,7 @@ pub(crate) enum Health {
 
 /// The outcome of reopening a tome.
 #[derive(Debug)]
-pub(crate) enum Rejoined {
+pub(crate) enum RejoinOutcome {
     /// It rejoins with this state.
     Member(TomeMetadata),
     /// It has no member slot any more, and is not opened.
@@ -84,7 +84,7 @@ pub(super) struct Failures {
     /// Since when it is healthy again.
     healthy_since: Option<Instant>,
     /// How often it was reopened.
-    reopened: u64,
+    reopen_count: u64,
 }
 
 impl Failure {
@@ -94,12 +94,12 @@ impl Failure {
     }
 
     /// Returns the reason, with what comes next.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Self { why, next } = self;
         match next {
             Next::Nothing => why.clone(),
-            Next::Reopen(_) => format!("{why}; it is tried again by itself"),
-            Next::Probe => format!("{why}; its disk is being tried again"),
+            Next::Reopen(_) => format!("{why}; it is retried automatically"),
+            Next::Probe => format!("{why}; its disk is being retried"),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Failures {
     }
 
     /// Records a failure.
-    fn note(&mut self, now: Instant, is_disk: bool) {
+    fn record(&mut self, now: Instant, is_disk: bool) {
         let is_long = |healthy_since: Instant| now.since(healthy_since) >= PROBE_BACKOFF_MAX;
         if self.healthy_since.take().is_some_and(is_long) {
             (self.count, self.is_disk) = (0, false);
@@ -123,7 +123,7 @@ impl Failures {
 }
 
 /// Returns a core with this state.
-pub(super) fn core(
+pub(super) fn new_core(
     parts: &Parts,
     now: Instant,
     metadata: TomeMetadata,
@@ -177,12 +177,12 @@ impl Loop {
     /// Gives the tome up until it is reopened. Of simultaneous failures the first is reported.
     pub(super) fn give_up_for(&mut self, why: String, is_disk: bool) {
         let why = match &self.failure {
-            Some(Failure { next: Next::Nothing, .. }) => return self.refuse(),
+            Some(Failure { next: Next::Nothing, .. }) => return self.fail_waiting(),
             Some(Failure { why, next: Next::Reopen(_) }) => why.clone(),
             Some(Failure { next: Next::Probe, .. }) | None => why,
         };
         let now = self.now();
-        self.failures.note(now, is_disk);
+        self.failures.record(now, is_disk);
         let next = Next::Reopen(now + self.failures.backoff());
         self.failures.count += 1;
         self.fail(Failure { why, next });
@@ -197,17 +197,17 @@ impl Loop {
         let tome = self.id();
         let is_known = self.failure.as_ref().is_some_and(|before| before.why == failure.why);
         if !is_known {
-            tracing::error!(%tome, "given up: {}", failure.told());
+            tracing::error!(%tome, "given up: {}", failure.describe());
             self.parts.events.send(|| TomeEvent::GivenUp { tome, why: failure.why.clone() });
         }
         self.failure = Some(failure);
         self.health.send_replace(Health::GivenUp);
-        self.refuse();
+        self.fail_waiting();
     }
 
     /// Fails all waiting requests and spins the disk down.
-    fn refuse(&mut self) {
-        self.held = Held::default();
+    fn fail_waiting(&mut self) {
+        self.batch = CommitBatch::default();
         let (tome, why) = (self.id(), self.failure.as_ref().map_or("", Failure::why).to_owned());
         self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
         self.spin_down();
@@ -219,7 +219,7 @@ impl Loop {
 
     /// Reopens it, if possible.
     pub(super) fn reopen(&mut self) {
-        match self.reopened() {
+        match self.try_reopen() {
             Ok(Some(why)) => return self.fail(Failure { why, next: Next::Nothing }),
             Ok(None) if self.failures.is_disk => {
                 self.tome.probe_disk();
@@ -243,7 +243,7 @@ impl Loop {
     ///
     /// # Errors
     /// When the store cannot be opened, written or read yet.
-    fn reopened(&mut self) -> Result<Option<String>> {
+    fn try_reopen(&mut self) -> Result<Option<String>> {
         let (tome, place) = (self.id(), self.place());
         if self.parts.backend.observe(place).is_ok_and(|seen| seen == Observed::Turning) {
             self.parts.backend.spin_down(place)?;
@@ -253,15 +253,15 @@ impl Loop {
         let layout = self.parts.identity.layout;
         // The previous core is dropped first: two of them take twice the memory.
         self.tome =
-            core(&self.parts, self.now(), TomeMetadata::new(tome, layout), self.parts.seed)?;
+            new_core(&self.parts, self.now(), TomeMetadata::new(tome, layout), self.parts.seed)?;
         let metadata = self.parts.store.load(&self.parts.identity)?;
         let metadata = match self.parts.rejoin.rejoin(&self.parts.store, metadata)? {
-            Rejoined::Member(metadata) => metadata,
-            Rejoined::Out(why) => return Ok(Some(why)),
+            RejoinOutcome::Member(metadata) => metadata,
+            RejoinOutcome::Out(why) => return Ok(Some(why)),
         };
-        self.failures.reopened += 1;
-        let seed = self.parts.seed.child(&self.failures.reopened.to_le_bytes());
-        self.tome = core(&self.parts, self.now(), metadata, seed)?;
+        self.failures.reopen_count += 1;
+        let seed = self.parts.seed.child(&self.failures.reopen_count.to_le_bytes());
+        self.tome = new_core(&self.parts, self.now(), metadata, seed)?;
         (self.alarm, self.tries, self.may_be_spinning) = (None, 0, false);
         self.timer_from = Instant::ZERO;
         Ok(None)
@@ -289,7 +289,7 @@ impl Loop {
         self.failure = None;
         (self.failures.healthy_since, self.failures.is_disk) = (Some(self.now()), false);
         self.health.send_replace(Health::Healthy);
-        tracing::info!(%tome, "it works again, and goes on");
+        tracing::info!(%tome, "it works again");
         self.parts.events.send(|| TomeEvent::Resumed { tome });
     }
 }

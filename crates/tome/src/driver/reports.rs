@@ -14,7 +14,7 @@ use crate::watch::TomeEvent;
 
 /// Last reported values, so that none is reported twice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Received {
+pub(super) struct LastReported {
     unprotected: u64,
     /// Passes of the full scrub, and hundredths of the present one.
     scrubbed: (u64, u64),
@@ -22,7 +22,7 @@ pub(super) struct Received {
 
 impl Loop {
     /// Records and reports a new power state of the disk.
-    pub(super) fn turn(&self, power: Power, cause: Option<Cause>) -> Result<()> {
+    pub(super) fn set_power(&self, power: Power, cause: Option<Cause>) -> Result<()> {
         self.parts.guard.turn(self.place(), power)?;
         let tome = self.id();
         self.parts.events.send(|| TomeEvent::Power { tome, power, cause });
@@ -39,7 +39,7 @@ impl Loop {
         if rows.iter().any(is_change) {
             let left = self.tome.unprotected();
             let bytes = left.bytes.get();
-            if std::mem::replace(&mut self.told.unprotected, bytes) != bytes {
+            if std::mem::replace(&mut self.last_reported.unprotected, bytes) != bytes {
                 let seconds = left.age.as_secs_f64();
                 self.parts.events.send(|| TomeEvent::Unprotected { tome, bytes, seconds });
             }
@@ -48,7 +48,7 @@ impl Loop {
         for row in rows {
             let Row::Scrubbed(Scrubbed { next, passes, .. }) = *row else { continue };
             let scrubbed = (passes, next * 100 / blocks.max(1));
-            if std::mem::replace(&mut self.told.scrubbed, scrubbed) != scrubbed {
+            if std::mem::replace(&mut self.last_reported.scrubbed, scrubbed) != scrubbed {
                 self.parts.events.send(|| TomeEvent::Scrubbed { tome, passes, next, blocks });
             }
         }
@@ -57,8 +57,8 @@ impl Loop {
     /// Returns the status.
     pub(super) fn status(&self) -> TomeStatus {
         let (metadata, at) = (self.tome.metadata(), self.parts.clock.now());
-        let woken = self.parts.ledger.ledger().of(self.place());
-        let by = |kind: CauseKind| woken.map_or(0, |totals| totals.by(kind));
+        let totals = self.parts.ledger.ledger().disk_totals(self.place());
+        let count = |kind: CauseKind| totals.map_or(0, |totals| totals.count(kind));
         TomeStatus {
             tome: self.id(),
             power: self.power(),
@@ -71,13 +71,13 @@ impl Loop {
             )),
             to_scrub: self.tome.to_scrub(),
             blocks: metadata.layout().blocks(),
-            wakes: woken.map_or(0, Totals::lifetime_count),
-            wakes_by: CauseKind::ALL.map(by),
-            wakes_of_a_day: woken.map_or(0, |totals| totals.day(at)),
+            spin_ups: totals.map_or(0, Totals::lifetime_count),
+            spin_ups_by_cause: CauseKind::ALL.map(count),
+            spin_ups_last_day: totals.map_or(0, |totals| totals.day(at)),
             spending: self.tome.spending(),
             healed: self.healed,
             bad: self.tome.bad_blocks(),
-            trouble: self.failure.as_ref().map(Failure::told),
+            failure: self.failure.as_ref().map(Failure::describe),
             away: None,
             alarms: self.alarms(),
         }

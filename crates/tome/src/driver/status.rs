@@ -30,11 +30,11 @@ pub struct TomeStatus {
     /// Places of its disk; zero when it is not here.
     pub blocks: u64,
     /// Spin-ups of its disk.
-    pub wakes: u64,
+    pub spin_ups: u64,
     /// Spin-ups by cause, in the order of [`CauseKind::ALL`].
-    pub wakes_by: [u64; CauseKind::ALL.len()],
+    pub spin_ups_by_cause: [u64; CauseKind::ALL.len()],
     /// Spin-ups of the last day as budgets count them: by hours, so it covers up to an hour more.
-    pub wakes_of_a_day: u64,
+    pub spin_ups_last_day: u64,
     /// State of its spin-up budget, if it has one.
     pub spending: Option<Spending>,
     /// Bad blocks rebuilt since it was opened.
@@ -42,7 +42,7 @@ pub struct TomeStatus {
     /// Bad blocks not rebuilt yet.
     pub bad: u64,
     /// Why it is given up, until it works again.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     /// Why its state is unknown, until it answers again by itself.
     pub away: Option<String>,
     /// Alarms for the operator, the latest last.
@@ -63,13 +63,13 @@ impl TomeStatus {
             scrub_began: None,
             to_scrub: 0,
             blocks: 0,
-            wakes: 0,
-            wakes_by: Default::default(),
-            wakes_of_a_day: 0,
+            spin_ups: 0,
+            spin_ups_by_cause: Default::default(),
+            spin_ups_last_day: 0,
             spending: None,
             healed: 0,
             bad: 0,
-            trouble: Some(why),
+            failure: Some(why),
             away: None,
             alarms: Vec::new(),
         }
@@ -77,13 +77,13 @@ impl TomeStatus {
 
     /// Returns the status of a tome in another process that does not answer.
     pub(crate) fn away(tome: TomeId, why: String) -> Self {
-        Self { trouble: None, away: Some(why), ..Self::lost(tome, String::new()) }
+        Self { failure: None, away: Some(why), ..Self::lost(tome, String::new()) }
     }
 
     /// Returns why it is not healthy; empty when it is.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
-        let given_up = self.trouble.iter().map(|why| format!("given up: {why}"));
+        let given_up = self.failure.iter().map(|why| format!("given up: {why}"));
         let all = given_up.chain(self.away.iter().cloned()).chain(self.alarms.iter().cloned());
         all.map(|why| format!("tome {}: {why}", self.tome)).collect()
     }
@@ -97,12 +97,12 @@ pub struct ObjectPage {
     /// Regions that are or were members of a group.
     pub regions: usize,
     /// Objects by name; fewer than requested means the end.
-    pub objects: Vec<Listed>,
+    pub objects: Vec<ListedObject>,
 }
 
 /// An object that a tome has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedObject {
     /// Its name.
     pub name: String,
     /// Data blocks that it takes.

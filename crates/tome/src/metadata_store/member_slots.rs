@@ -42,8 +42,7 @@ impl Changes<'_> {
             membership.latest = membership.latest.max(self.last_version(region)?);
             self.remove_all(BLOCKS, region)?;
         }
-        if let (Row::Seated { .. }, MembershipState::Building(building)) =
-            (row, &membership.standing)
+        if let (Row::Seated { .. }, MembershipState::Building(building)) = (row, &membership.state)
             && !membership.is_data()
         {
             for (member, floor) in building.floors().enumerate() {
@@ -53,16 +52,19 @@ impl Changes<'_> {
         }
         membership.apply(own, row);
         self.put(MEMBER_SLOTS, key.clone(), &MemberSlotRow(membership.group.clone()))?;
-        self.put(MEMBERSHIPS, key, &MembershipRow::of(&membership))
+        self.put(MEMBERSHIPS, key, &MembershipRow::new(&membership))
     }
 
     /// Returns the keys of a region's rows in a space, stored and staged.
     fn keys(&self, space: Space, region: RegionIndex) -> Result<Vec<Vec<u8>>> {
         let range = KeyRange::prefix(&region_key(region).finish());
-        let kept = self.store.range(space, &range, Direction::Ascending, usize::MAX)?;
-        let staged = self.rows.keys().filter(|(of, key)| *of == space && range.contains(key));
+        let stored = self.store.range(space, &range, Direction::Ascending, usize::MAX)?;
+        let staged = self
+            .rows
+            .keys()
+            .filter(|(staged_space, key)| *staged_space == space && range.contains(key));
         let staged: Vec<Vec<u8>> = staged.map(|(_, key)| key.clone()).collect();
-        Ok(kept.into_iter().map(|(key, _)| key).chain(staged).collect())
+        Ok(stored.into_iter().map(|(key, _)| key).chain(staged).collect())
     }
 
     fn remove_all(&mut self, space: Space, region: RegionIndex) -> Result<()> {

@@ -48,7 +48,7 @@ impl MetadataStore {
         start: StartRow,
         fail: &FailPoints,
     ) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
+        std::fs::create_dir_all(folder).map_err(TomesError::io("create", folder))?;
         let _lock = lock(folder)?;
         let (made, place) = (folder.join(NEW_STORE), folder.join(STORE));
         if made.exists() {
@@ -57,10 +57,11 @@ impl MetadataStore {
         write_rows(&made, identity, rebuilt, start)?;
         fail.pass("tomes-regained");
         if place.exists() {
-            let aside = free_name(folder);
+            let aside = unused_name(folder);
             std::fs::rename(&place, &aside).map_err(TomesError::io("rename", &place))?;
             sync(folder)?;
-            tracing::warn!(tome = %identity.tome, "set aside as \"{}\"", aside.display());
+            let aside = aside.display();
+            tracing::warn!(tome = %identity.tome, "the old store was set aside as \"{aside}\"");
         }
         std::fs::rename(&made, &place).map_err(TomesError::io("rename", &made))?;
         sync(folder)?;
@@ -70,7 +71,7 @@ impl MetadataStore {
     }
 }
 
-fn free_name(folder: &Path) -> PathBuf {
+fn unused_name(folder: &Path) -> PathBuf {
     let names = (1u32..).map(|number| folder.join(format!("{OLD_STORE}-{number}")));
     let mut free = names.filter(|path| !path.exists());
     free.next().unwrap_or_else(|| folder.join(OLD_STORE))
@@ -96,10 +97,10 @@ impl BulkWriter {
     fn put<T: Row>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
         self.batch.put(space, key, row::encode(row)?)?;
         self.rows += 1;
-        if self.rows == LOAD_PAGE_MAX { self.keep() } else { Ok(()) }
+        if self.rows == LOAD_PAGE_MAX { self.flush() } else { Ok(()) }
     }
 
-    fn keep(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         self.rows = 0;
         Ok(self.store.apply(std::mem::take(&mut self.batch))?)
     }
@@ -112,33 +113,33 @@ fn write_rows(
     start: StartRow,
 ) -> Result<()> {
     let store = FjallStore::open(path, &SPACES, &config())?;
-    let mut to = BulkWriter { store, batch: Batch::new(), rows: 0 };
-    for RebuiltRegion { index, membership, blocks, pending, folded, floors } in &rebuilt.regions {
-        let key = |of: RegionIndex| KeyWriter::finish(region_key(of));
-        to.put(MEMBER_SLOTS, key(*index), &MemberSlotRow(membership.group.clone()))?;
-        to.put(MEMBERSHIPS, key(*index), &MembershipRow::of(membership))?;
+    let mut writer = BulkWriter { store, batch: Batch::new(), rows: 0 };
+    for RebuiltRegion { index, membership, blocks, pending, applied, floors } in &rebuilt.regions {
+        let key = |region: RegionIndex| KeyWriter::finish(region_key(region));
+        writer.put(MEMBER_SLOTS, key(*index), &MemberSlotRow(membership.group.clone()))?;
+        writer.put(MEMBERSHIPS, key(*index), &MembershipRow::new(membership))?;
         for (offset, row) in blocks {
-            to.put(BLOCKS, block_key(*index, *offset), row)?;
+            writer.put(BLOCKS, block_key(*index, *offset), row)?;
         }
         for (version, pending) in pending {
-            to.put(PENDING, pending_key(*index, *version), &PendingRow(*pending))?;
+            writer.put(PENDING, pending_key(*index, *version), &PendingRow(*pending))?;
         }
         for (member, floor) in floors {
-            to.put(FLOORS, member_key(*index, *member).finish(), &FloorRow(*floor))?;
+            writer.put(FLOORS, member_key(*index, *member).finish(), &FloorRow(*floor))?;
         }
-        for (member, change) in folded {
+        for (member, change) in applied {
             // The bytes were lost: other parities that have them can supply them.
             let row =
                 DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
-            to.put(DELTAS, delta_key(*index, *member, change.version), &row)?;
+            writer.put(DELTAS, delta_key(*index, *member, change.version), &row)?;
         }
     }
     for (name, object) in &rebuilt.objects {
-        to.put(OBJECTS, object_key(name), &ObjectRow(object.clone()))?;
+        writer.put(OBJECTS, object_key(name), &ObjectRow(object.clone()))?;
     }
-    to.keep()?;
-    to.put(TOME, START_KEY.to_vec(), &start)?;
+    writer.flush()?;
+    writer.put(TOME, START_KEY.to_vec(), &start)?;
     let TomeIdentity { set, tome, layout, .. } = identity.clone();
-    to.put(TOME, TOME_KEY.to_vec(), &TomeRow { set, tome, layout })?;
-    to.keep()
+    writer.put(TOME, TOME_KEY.to_vec(), &TomeRow { set, tome, layout })?;
+    writer.flush()
 }

@@ -40,33 +40,34 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Opens the file in a folder; `named` are the slots that rows refer to.
+    /// Opens the file in a folder; `used` are the slots that rows refer to.
     ///
     /// # Errors
     /// When it cannot be opened; returns what is missing of those slots.
     pub(super) fn open(
         folder: &Path,
         block_bytes: u64,
-        named: &BTreeSet<Slot>,
+        used: &BTreeSet<Slot>,
     ) -> Result<Result<Self, String>> {
         let path = folder.join(DELTAS);
-        let end = named.last().map_or(0, |last| last.saturating_add(1));
+        let end = used.last().map_or(0, |last| last.saturating_add(1));
         let needed = u64::from(end) * block_bytes;
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(TomesError::io("open", &path)(error)),
         };
-        let length = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|of| of.len()));
-        let length = length.map_err(TomesError::io("look at", &path))?;
+        let length =
+            file.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
+        let length = length.map_err(TomesError::io("stat", &path))?;
         if length < needed {
-            let what = format!("{length} bytes of deltas are there, and rows name {needed}");
+            let what = format!("its file of deltas has {length} bytes, and rows refer to {needed}");
             return Ok(Err(what));
         }
         if let Some(file) = file.as_ref().filter(|_| length > needed) {
-            file.set_len(needed).map_err(TomesError::io("cut", &path))?;
+            file.set_len(needed).map_err(TomesError::io("truncate", &path))?;
         }
-        let free = (0..end).filter(|slot| !named.contains(slot)).collect();
+        let free = (0..end).filter(|slot| !used.contains(slot)).collect();
         let folder = folder.to_owned();
         Ok(Ok(Self { folder, block_bytes, file, free, end, is_unsynced: false }))
     }
@@ -80,9 +81,9 @@ impl Slots {
         let slot = self.free.pop_first().unwrap_or(self.end);
         self.end = self.end.max(slot.saturating_add(1));
         self.is_unsynced = true;
-        let (at, path) = (self.at(slot), self.path());
+        let (position, path) = (self.position(slot), self.path());
         let file = self.ensure_file()?;
-        file.write_all_at(bytes, at).map_err(TomesError::io("write", &path))?;
+        file.write_all_at(bytes, position).map_err(TomesError::io("write", &path))?;
         Ok(slot)
     }
 
@@ -124,7 +125,7 @@ impl Slots {
         let mut bytes = vec![0; usize::try_from(self.block_bytes).unwrap_or(usize::MAX)];
         let missing = || std::io::Error::from(ErrorKind::NotFound);
         let read = self.file.as_ref().ok_or_else(missing);
-        let read = read.and_then(|file| file.read_exact_at(&mut bytes, self.at(slot)));
+        let read = read.and_then(|file| file.read_exact_at(&mut bytes, self.position(slot)));
         read.map_err(TomesError::io("read", &self.path()))?;
         Ok(bytes)
     }
@@ -136,7 +137,7 @@ impl Slots {
         }
     }
 
-    fn at(&self, slot: Slot) -> u64 {
+    fn position(&self, slot: Slot) -> u64 {
         u64::from(slot) * self.block_bytes
     }
 
@@ -151,12 +152,12 @@ impl Slots {
             let path = self.path();
             let mut options = File::options();
             let file = options.create(true).truncate(false).read(true).write(true).open(&path);
-            let file = file.map_err(TomesError::io("make", &path))?;
-            let named = File::open(&self.folder).and_then(|folder| folder.sync_all());
-            named.map_err(TomesError::io("sync", &self.folder))?;
+            let file = file.map_err(TomesError::io("create", &path))?;
+            let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+            synced.map_err(TomesError::io("sync", &self.folder))?;
             self.file = Some(file);
         }
         let gone = || std::io::Error::from(ErrorKind::NotFound);
-        self.file.as_ref().ok_or_else(|| TomesError::io("make", &self.folder)(gone()))
+        self.file.as_ref().ok_or_else(|| TomesError::io("create", &self.folder)(gone()))
     }
 }

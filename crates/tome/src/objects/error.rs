@@ -13,11 +13,11 @@ use crate::TomesError;
 pub enum StoreError {
     #[error("{what}")]
     Invalid { what: String },
-    #[error("there is nothing under {key:?}")]
+    #[error("there is no object with the key {key:?}")]
     NotFound { key: String },
-    #[error("there is something under {key:?} already")]
+    #[error("there is already an object with the key {key:?}")]
     Exists { key: String },
-    #[error("what is under {key:?} is not what was expected")]
+    #[error("the object with the key {key:?} is not the expected version")]
     Changed { key: String },
     #[error("{what}")]
     Corrupt { what: String },

@@ -66,20 +66,20 @@ impl Header {
     /// [`StoreError::Corrupt`] when it is invalid.
     pub(crate) fn read(id: BlobId, bytes: &[u8]) -> Result<(String, ObjectRow)> {
         let corrupt = |what: &str| StoreError::Corrupt { what: format!("the head of {id} {what}") };
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt("does not begin as one"))?;
-        let (length, rest) = rest.split_first_chunk().ok_or_else(|| corrupt("is cut short"))?;
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt("has a wrong magic number"))?;
+        let (length, rest) = rest.split_first_chunk().ok_or_else(|| corrupt("is truncated"))?;
         let length = u32::from_le_bytes(*length) as usize;
         let (header, tail) =
-            rest.split_at_checked(length).ok_or_else(|| corrupt("is cut short"))?;
+            rest.split_at_checked(length).ok_or_else(|| corrupt("is truncated"))?;
         let header: Self =
             postcard::from_bytes(header).map_err(|error| corrupt(&error.to_string()))?;
-        let Self { key, attributes, sequence, modified_ms, piece_bytes, parts, tail: told } =
+        let Self { key, attributes, sequence, modified_ms, piece_bytes, parts, tail: tail_bytes } =
             header;
-        if piece_bytes == 0 || tail.len() as u64 != told {
-            return Err(corrupt("says another length than it has"));
+        if piece_bytes == 0 || tail.len() as u64 != tail_bytes {
+            return Err(corrupt("states a wrong length"));
         }
         let head = u32::try_from(MAGIC.len() + 4 + length).unwrap_or(u32::MAX);
-        let pieces = Pieces { id, piece_bytes, parts, tail: told, head };
+        let pieces = Pieces { id, piece_bytes, parts, tail: tail_bytes, head };
         Ok((key, ObjectRow { sequence, modified_ms, attributes, pieces }))
     }
 }

@@ -113,16 +113,18 @@ impl Index {
         let mut batch = Batch::new();
         match row::get::<SetRow>(&*store, STORE, SET_KEY)? {
             Some(SetRow { set: found }) if found != set => {
-                let what = format!("the index is that of set {found}, and not of set {set}");
+                let what = format!("the index belongs to set {found}, not to set {set}");
                 return Err(StoreError::Invalid { what });
             }
             Some(_) => {}
             None => batch.put(STORE, SET_KEY, row::encode(&SetRow { set })?)?,
         }
         let is_older = is_older(row::get(&*store, STORE, START_KEY)?.unwrap_or(0))?;
-        for (key, at) in rows_in::<u64>(&*store, STARTED_PUTS, &KeyRange::all(), usize::MAX)? {
+        for (key, started_ms) in
+            rows_in::<u64>(&*store, STARTED_PUTS, &KeyRange::all(), usize::MAX)?
+        {
             if !is_older {
-                batch.put(GARBAGE, key.clone(), row::encode(&at)?)?;
+                batch.put(GARBAGE, key.clone(), row::encode(&started_ms)?)?;
             }
             batch.delete(STARTED_PUTS, key)?;
         }
@@ -132,11 +134,11 @@ impl Index {
     }
 
     /// Records the number of a start of its set.
-    pub(crate) async fn note_start(&self, number: u64) -> Result<()> {
-        let note = move |tx: &mut Transaction<'_>| -> Result<()> {
+    pub(crate) async fn record_start(&self, number: u64) -> Result<()> {
+        let record = move |tx: &mut Transaction<'_>| -> Result<()> {
             Ok(row::put(tx, STORE, START_KEY.to_vec(), &number)?)
         };
-        self.committer.commit(note).await
+        self.committer.commit(record).await
     }
 
     /// Returns the object of a key.
@@ -154,7 +156,8 @@ impl Index {
         };
         let rows = rows_in(&*self.store, OBJECTS, &range, INDEX_PAGE_MAX)?;
         let text = |key: Vec<u8>| {
-            let corrupt = |_| StoreError::Corrupt { what: "a key of the index is no text".into() };
+            let corrupt =
+                |_| StoreError::Corrupt { what: "a key of the index is not UTF-8".into() };
             String::from_utf8(key).map_err(corrupt)
         };
         rows.into_iter().map(|(key, row)| Ok((text(key)?, row))).collect()
@@ -217,15 +220,15 @@ impl Index {
             None => range,
         };
         let rows = rows_in::<u64>(&*self.store, GARBAGE, &range, limit)?;
-        rows.into_iter().map(|(key, _)| id_of(&key)).collect()
+        rows.into_iter().map(|(key, _)| decode_id(&key)).collect()
     }
 
     /// Records that all pieces of objects are removed.
-    pub(crate) async fn removed(&self, ids: Vec<BlobId>) -> Result<()> {
-        let removed = move |tx: &mut Transaction<'_>| -> Result<()> {
+    pub(crate) async fn clear_garbage(&self, ids: Vec<BlobId>) -> Result<()> {
+        let clear = move |tx: &mut Transaction<'_>| -> Result<()> {
             ids.into_iter().try_for_each(|id| Ok(tx.delete(GARBAGE, id_key(id))?))
         };
-        self.committer.commit(removed).await
+        self.committer.commit(clear).await
     }
 
     /// Forgets an object without pieces, unless its key refers to another one by now.
@@ -297,7 +300,7 @@ fn id_key(id: BlobId) -> Vec<u8> {
     id.to_bytes().to_vec()
 }
 
-fn id_of(key: &[u8]) -> Result<BlobId> {
+fn decode_id(key: &[u8]) -> Result<BlobId> {
     let mut reader = KeyReader::new(key);
     let id = BlobId::from_bytes(reader.fixed()?);
     reader.finish()?;

@@ -44,13 +44,13 @@ impl TomeStore {
         Box::pin(async move {
             let slot = self.set().layout().block_bytes();
             let mut inventory_progress = self.set().inventory(tome)?;
-            while !inventory_progress.is_whole() && inventory_progress.trouble.is_none() {
-                work.report(inventory_progress.read * slot, inventory_progress.of * slot);
+            while !inventory_progress.is_whole() && inventory_progress.failure.is_none() {
+                work.report(inventory_progress.read * slot, inventory_progress.total * slot);
                 tokio::time::sleep(POLL_INTERVAL).await;
                 inventory_progress =
                     self.set().inventory_progress(tome).unwrap_or(inventory_progress);
             }
-            let problems = inventory_progress.trouble.into_iter().collect();
+            let problems = inventory_progress.failure.into_iter().collect();
             Ok(InventoryResult {
                 tome: tome.get(),
                 is_regained: false,
@@ -66,7 +66,7 @@ impl TomeStore {
     pub fn rebuilt(&self, tome: TomeId) -> Option<InventoryResult> {
         let found = self.set().rebuilt().iter().find(|rebuilt| rebuilt.tome == tome)?;
         let RebuiltTome { objects: pieces, bad, .. } = *found;
-        let problems = found.told();
+        let problems = found.report_lines();
         Some(InventoryResult { tome: tome.get(), is_regained: true, pieces, bad, problems })
     }
 }

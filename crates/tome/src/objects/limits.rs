@@ -16,7 +16,7 @@ pub const CONCURRENT_PIECES: usize = 2;
 /// Heads of objects that are read concurrently while the index is rebuilt: as many as a tome
 /// accepts without refusing any, so that each spin-up serves many.
 pub(crate) const CONCURRENT_HEADS: usize = 192;
-/// Objects with unwanted pieces that are swept after one put or removal.
+/// Objects with unwanted pieces that are garbage-collected after one put or removal.
 pub const GC_BATCH_MAX: usize = 64;
 /// How long a put waits for protection by every parity; then it fails and may be retried.
 pub const PROTECTION_TIMEOUT: Duration = Duration::from_secs(3600);

@@ -31,17 +31,20 @@ pub(crate) fn body(
             fetched
         }
     };
-    stream::iter(pieces.of(range)).map(fetch).buffered(READ_AHEAD).boxed()
+    stream::iter(pieces.in_range(range)).map(fetch).buffered(READ_AHEAD).boxed()
 }
 
 async fn fetch(inner: &Inner, piece: Piece, is_own: bool) -> Result<Bytes> {
     let Piece { name, bytes, skip } = piece;
     let whole = inner.read_piece(&name, is_own).await?;
-    let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let wanted = at(skip)..at(skip + (bytes.end - bytes.start));
+    let index = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let wanted = index(skip)..index(skip + (bytes.end - bytes.start));
     if wanted.end > whole.len() {
-        let what =
-            format!("piece {name} has {} bytes, and {} are looked for", whole.len(), wanted.end);
+        let what = format!(
+            "piece {name} has {} bytes, fewer than the {} expected",
+            whole.len(),
+            wanted.end
+        );
         return Err(StoreError::Corrupt { what });
     }
     Ok(whole.slice(wanted))

@@ -73,8 +73,8 @@ impl Progress {
     /// Returns the bytes done, and the bytes in all.
     #[must_use]
     pub fn bytes(&self) -> (ByteCount, ByteCount) {
-        let of = |count: &AtomicU64| ByteCount::new(count.load(Ordering::Relaxed));
-        (of(&self.done), of(&self.total))
+        let load = |count: &AtomicU64| ByteCount::new(count.load(Ordering::Relaxed));
+        (load(&self.done), load(&self.total))
     }
 
     pub(crate) fn report(&self, done: u64, total: u64) {
@@ -118,20 +118,20 @@ impl TomeStore {
     /// Waits until no member slot of a tome moves.
     async fn follow_moves(&self, tome: TomeId, planned: Moves, work: &Progress) -> Rebuilt {
         let region = self.region_bytes();
-        let of_tome = |moves: &Moves| {
+        let left_of = |moves: &Moves| {
             let own = moves.under_way.iter().filter(|moving| moving.planned.from.tome == tome);
             own.map(|moving| remaining(moving.done, region)).collect::<Vec<u64>>()
         };
         let mut moves = planned;
         // Member slots that move, and more if a tome that is added meanwhile has room for them.
-        let (mut most, mut left) = (0, of_tome(&moves));
+        let (mut most, mut left) = (0, left_of(&moves));
         while moves.leaving.contains(&tome) && !left.is_empty() {
             most = most.max(left.len());
             let total = most as u64 * region;
             work.report(total.saturating_sub(left.iter().sum()), total);
             tokio::time::sleep(POLL_INTERVAL).await;
             moves = self.set().moves();
-            left = of_tome(&moves);
+            left = left_of(&moves);
         }
         let seats = most.saturating_sub(left.len()) as u64;
         // Those that wait for room must move as well.
@@ -150,12 +150,12 @@ impl TomeStore {
     ) -> BoxFuture<'a, Result<Scrubbed>> {
         Box::pin(async move {
             let (before, block) = (self.status().await.tomes, self.set().layout().block_bytes());
-            let wanted: BTreeSet<TomeId> = match tome {
+            let selected: BTreeSet<TomeId> = match tome {
                 Some(tome) => BTreeSet::from([tome]),
                 None => before.iter().map(|status| status.tome).collect(),
             };
             let out = self.set().moves().out;
-            let mut asked: FuturesUnordered<_> = wanted
+            let mut scrubs: FuturesUnordered<_> = selected
                 .iter()
                 .filter(|tome| !out.contains(tome))
                 .map(|tome| async { (*tome, self.set().scrub(*tome).await) })
@@ -164,7 +164,7 @@ impl TomeStore {
             let mut ticks = tokio::time::interval(POLL_INTERVAL);
             loop {
                 tokio::select! {
-                    done = asked.next() => match done {
+                    done = scrubs.next() => match done {
                         None => break,
                         Some((_, Ok(()))) => scrubbed.tomes += 1,
                         Some((_, Err(error))) if tome.is_some() => return Err(error.into()),
@@ -172,18 +172,18 @@ impl TomeStore {
                     },
                     _ = ticks.tick() => {
                         let now = self.status().await.tomes;
-                        let own = || now.iter().filter(|status| wanted.contains(&status.tome));
+                        let own = || now.iter().filter(|status| selected.contains(&status.tome));
                         let total: u64 = own().map(|status| status.blocks * block).sum();
                         let left: u64 = own().map(|status| status.to_scrub * block).sum();
                         work.report(total.saturating_sub(left), total);
                     }
                 }
             }
-            drop(asked);
+            drop(scrubs);
             for after in self.status().await.tomes {
                 let same = |status: &&TomeStatus| status.tome == after.tome;
                 let Some(before) = before.iter().find(same) else { continue };
-                if wanted.contains(&after.tome) {
+                if selected.contains(&after.tome) {
                     scrubbed.healed += after.healed.saturating_sub(before.healed);
                     let new = after.alarms.iter().filter(|alarm| !before.alarms.contains(alarm));
                     scrubbed.problems.extend(new.map(|why| format!("tome {}: {why}", after.tome)));
@@ -228,9 +228,9 @@ impl TomeStore {
     /// Returns the last spin-ups of all tomes that answer, the latest first.
     pub fn ledger(&self) -> BoxFuture<'_, Vec<Wake>> {
         Box::pin(async move {
-            let mut wakes = self.set().wakes().await;
-            wakes.reverse();
-            wakes
+            let mut spin_ups = self.set().spin_ups().await;
+            spin_ups.reverse();
+            spin_ups
         })
     }
 }
@@ -246,15 +246,16 @@ fn problems_of(checked: &GroupChecked) -> Vec<String> {
     let group = checked.group;
     let tomes: Vec<String> = checked.tomes.iter().map(ToString::to_string).collect();
     let tomes = tomes.join(", ");
-    if let Some(why) = &checked.trouble {
-        return vec![format!("group {group} of tomes {tomes} is not compared: {why}")];
+    if let Some(why) = &checked.failure {
+        return vec![format!("group {group} of tomes {tomes} could not be compared: {why}")];
     }
     let finding = |finding: &fulgurite_tome_core::consistency::Finding| {
-        let who = match finding.verdict.wrong_member().and_then(|member| checked.tome_of(member)) {
-            Some(tome) => format!("tome {tome} is wrong"),
-            None => format!("it cannot be told who of tomes {tomes} is wrong"),
-        };
-        format!("group {group}, block {}: {who}", finding.offset)
+        let culprit =
+            match finding.verdict.wrong_member().and_then(|member| checked.tome_of(member)) {
+                Some(tome) => format!("tome {tome} is wrong"),
+                None => format!("it is unknown which of tomes {tomes} is wrong"),
+            };
+        format!("group {group}, block {}: {culprit}", finding.offset)
     };
     checked.findings.iter().map(finding).collect()
 }

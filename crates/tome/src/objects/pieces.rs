@@ -81,7 +81,7 @@ impl Pieces {
     }
 
     /// Returns the pieces that hold some of these bytes, each with its share.
-    pub(crate) fn of(&self, range: &Range<u64>) -> Vec<Piece> {
+    pub(crate) fn in_range(&self, range: &Range<u64>) -> Vec<Piece> {
         let cut = |piece: Piece| {
             let bytes = piece.bytes.start.max(range.start)..piece.bytes.end.min(range.end);
             let skip = piece.skip + bytes.start.saturating_sub(piece.bytes.start);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_follow_each_other_and_have_every_byte_once() {
+    fn pieces_cover_every_byte_exactly_once() {
         for (parts, tail) in
             [(&[][..], 0), (&[], 5), (&[10], 0), (&[1, 25, 10, 3], 4), (&[0, 5], 1)]
         {
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_cut_out_of_the_pieces_that_have_it() {
+    fn range_maps_to_the_pieces_that_hold_it() {
         let pieces = pieces(&[1, 25, 10, 3], 4);
         let length = pieces.length();
         for start in 0..=length {
             for end in start..=length {
-                let found = pieces.of(&(start..end));
+                let found = pieces.in_range(&(start..end));
                 let mut at = start;
                 for piece in &found {
                     assert_eq!(piece.bytes.start, at);

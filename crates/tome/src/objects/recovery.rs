@@ -70,7 +70,7 @@ impl TomeStore {
             if is_whole && self.set().has_all_names() {
                 self.0.count_index().await?;
             }
-            let is_unknown = |tome: TomeId| format!("tome {tome}: what it has is not known");
+            let is_unknown = |tome: TomeId| format!("tome {tome}: its objects are unknown");
             found.problems.extend(unknown.into_iter().map(is_unknown));
             Ok(found)
         })
@@ -79,7 +79,7 @@ impl TomeStore {
     /// Returns the row of the object with this head.
     async fn head(&self, name: &str) -> Result<(String, ObjectRow)> {
         let id = pieces::id_of_head(name).ok_or_else(|| crate::objects::StoreError::Corrupt {
-            what: format!("\"{name}\" is the name of no head"),
+            what: format!("\"{name}\" is not the name of a head"),
         })?;
         let bytes = self.0.get_piece(name).await?;
         let (key, row) = Header::read(id, &bytes)?;

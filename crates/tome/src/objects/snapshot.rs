@@ -148,7 +148,7 @@ impl From<Spending> for BudgetSnapshot {
 }
 
 impl ScrubSnapshot {
-    fn of(status: &TomeStatus) -> Option<Self> {
+    fn new(status: &TomeStatus) -> Option<Self> {
         let (began, blocks) = (status.scrub_began?, status.blocks.max(1));
         let share = status.scrubbed.next as f64 / blocks as f64;
         let period_ms = FULL_SCRUB.as_nanos() / 1_000_000;
@@ -170,7 +170,7 @@ impl TomeStore {
             let block = self.set().layout().block_bytes();
             let draw = |tome: &TomeStatus| match tome.away {
                 Some(_) => 0,
-                None => DRAW.of(tome.power),
+                None => DRAW.milliwatts(tome.power),
             };
             let milliwatts: u64 = status.tomes.iter().map(draw).sum();
             let ages = status.tomes.iter().map(|tome| tome.unprotected.age.as_secs_f64());
@@ -186,7 +186,11 @@ impl TomeStore {
                 unprotected_bytes: unprotected.get(),
                 unprotected_seconds: ages.fold(0.0, f64::max),
                 watts: milliwatts as f64 / 1000.0,
-                tomes: status.tomes.into_iter().map(|tome| TomeSnapshot::of(tome, block)).collect(),
+                tomes: status
+                    .tomes
+                    .into_iter()
+                    .map(|tome| TomeSnapshot::new(tome, block))
+                    .collect(),
                 moves: status.moves.under_way.into_iter().map(MoveSnapshot::from).collect(),
                 leaving: status.moves.leaving.iter().map(|tome| tome.get()).collect(),
                 out: status.moves.out.iter().map(|tome| tome.get()).collect(),
@@ -199,36 +203,36 @@ impl TomeStore {
 }
 
 impl From<MoveStatus> for MoveSnapshot {
-    fn from(MoveStatus { planned, done, trouble }: MoveStatus) -> Self {
+    fn from(MoveStatus { planned, done, failure }: MoveStatus) -> Self {
         Self {
             group: planned.group.get(),
             from: planned.from.tome.get(),
             to: planned.to.tome.get(),
             done: done.get(),
-            trouble,
+            trouble: failure,
         }
     }
 }
 
 impl TomeSnapshot {
-    fn of(status: TomeStatus, block_bytes: u64) -> Self {
-        let by = CauseKind::ALL.into_iter().zip(status.wakes_by);
+    fn new(status: TomeStatus, block_bytes: u64) -> Self {
+        let causes = CauseKind::ALL.into_iter().zip(status.spin_ups_by_cause);
         Self {
             tome: status.tome.get(),
             power: status.power,
             pieces: status.objects,
             unprotected_bytes: status.unprotected.bytes.get(),
             unprotected_seconds: status.unprotected.age.as_secs_f64(),
-            wakes: status.wakes,
-            wakes_by: by.filter(|(_, count)| *count > 0).collect(),
-            wakes_of_a_day: status.wakes_of_a_day,
+            wakes: status.spin_ups,
+            wakes_by: causes.filter(|(_, count)| *count > 0).collect(),
+            wakes_of_a_day: status.spin_ups_last_day,
             budget: status.spending.map(BudgetSnapshot::from),
             bad: status.bad,
             healed: status.healed,
             scrubs: status.scrubbed.passes,
-            scrub: ScrubSnapshot::of(&status),
+            scrub: ScrubSnapshot::new(&status),
             to_scrub_bytes: status.to_scrub * block_bytes,
-            trouble: status.trouble,
+            trouble: status.failure,
             away: status.away,
             alarms: status.alarms,
         }

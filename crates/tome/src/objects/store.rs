@@ -32,8 +32,8 @@ const TICK: std::time::Duration = std::time::Duration::from_millis(250);
 const INDEX: &str = "index";
 
 /// The reason reported for an index that is behind.
-const INDEX_BEHIND: &str = "the index is missing or an older copy: objects that were put since are \
-    not found before `fulgurite tomes recover`";
+const INDEX_BEHIND: &str = "the index is missing or an older copy: objects put since then are \
+     missing until you run `fulgurite tomes recover`";
 
 /// What a put guarantees when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct StoreOptions {
     pub promise: PutGuarantee,
 }
 
-/// Position of the sweep of unwanted pieces.
+/// Position of the garbage collection of unwanted pieces.
 #[derive(Debug, Default)]
 struct GcState {
     /// The last object processed. So objects that wait for a tome do not block others.
@@ -182,7 +182,7 @@ impl TomeStore {
 impl Inner {
     /// Counts a start of the index, once it has all objects.
     pub(crate) async fn count_index(&self) -> Result<()> {
-        self.index.note_start(self.set.begin_index()?).await?;
+        self.index.record_start(self.set.begin_index()?).await?;
         self.set.index_begun()?;
         self.is_index_behind.store(false, Ordering::Release);
         Ok(())
@@ -223,7 +223,7 @@ impl Inner {
         attributes: Vec<(String, String)>,
     ) -> Result<Object> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
-            let what = format!("a key of {} bytes is not one of 1 to {KEY_BYTES_MAX}", key.len());
+            let what = format!("a key of {} bytes: 1 to {KEY_BYTES_MAX} are allowed", key.len());
             return Err(StoreError::Invalid { what });
         }
         Ok(Object { key: key.to_owned(), modified_ms: self.clock.now().as_millis(), attributes })
@@ -234,8 +234,8 @@ impl Inner {
         if mode == Mode::Overwrite {
             return Ok(());
         }
-        let there = self.index.object(key)?.map(|row| row.sequence);
-        if mode.is_met(there) { Ok(()) } else { Err(StoreError::refused(mode, key)) }
+        let sequence = self.index.object(key)?.map(|row| row.sequence);
+        if mode.is_met(sequence) { Ok(()) } else { Err(StoreError::refused(mode, key)) }
     }
 
     /// Begins a put, after which its pieces may be put.
@@ -313,7 +313,7 @@ impl Inner {
         }
     }
 
-    /// Removes a piece. Retries while its tome is busy, but not for long: what remains is removed
+    /// Removes a piece. Retries while its tome is busy, but not for long: what is left is removed
     /// later.
     async fn remove_piece(&self, name: &str) -> Result<()> {
         let begun = self.clock.passed();
@@ -441,7 +441,7 @@ impl Inner {
     async fn replace_piece(&self, name: &str) -> Result<()> {
         let bytes = self.get_piece(name).await?;
         self.remove_piece(name).await?;
-        tracing::info!(name, "put again: a tome of its group was lost");
+        tracing::info!(name, "put into another group: a tome of its group was lost");
         self.put_piece(name, &bytes, None).await
     }
 
@@ -455,7 +455,7 @@ impl Inner {
         StoreError::Unprotected { what }
     }
 
-    /// Ends a put: sweeps its pieces if it failed, and those of the object that it replaced.
+    /// Ends a put: removes its pieces if it failed, and those of the object that it replaced.
     pub(crate) async fn ended(&self, id: BlobId, put: Result<()>) -> Result<()> {
         if put.is_err()
             && let Err(error) = self.index.give_up(id).await
@@ -478,7 +478,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Sweeps unwanted pieces. A tome that does not answer keeps them until it does.
+    /// Removes unwanted pieces. A tome that does not answer keeps them until it does.
     async fn collect_garbage(&self) {
         let now = self.clock.passed();
         let failed = self.gc_state().failed;
@@ -487,7 +487,7 @@ impl Inner {
         }
         if let Err(error) = self.collect_batch().await {
             self.gc_state().failed = Some(now);
-            tracing::warn!("pieces are not removed yet: {}", error_chain(&error));
+            tracing::warn!("unwanted pieces are not removed yet: {}", error_chain(&error));
         }
     }
 
@@ -518,7 +518,7 @@ impl Inner {
             }
         }
         if !gone.is_empty() {
-            self.index.removed(gone).await?;
+            self.index.clear_garbage(gone).await?;
         }
         failed
     }

@@ -2,13 +2,13 @@
 //! the differences that a poll finds.
 //!
 //! ```text
-//! scene   a snapshot; comes first, and again after missed events
-//! step    an event, numbered without a gap from the start of the subscription
-//! look    differences since the last scene or look; alarms that were raised, or cleared
-//! missed  events were overwritten before they were read; a scene follows
+//! snapshot  comes first, and again after missed events
+//! step      an event, numbered without a gap from the start of the subscription
+//! diff      differences since the last snapshot or diff; alarms that were raised, or cleared
+//! missed    events were overwritten before they were read; a snapshot follows
 //! ```
 //!
-//! A scene or a look may be ahead of the steps that follow it: each step reports a state, so
+//! A snapshot or a diff may be ahead of the steps that follow it: each step reports a state, so
 //! applying them in order leads to the current one. There is no back-pressure from subscribers. Not
 //! here: the encoding ([`crate::objects::TomeStore::watch`] has no format).
 
@@ -51,9 +51,9 @@ pub struct SnapshotDiff {
 /// A subscription to a set.
 pub struct TomesWatch {
     store: TomeStore,
-    happened: EventSubscription,
+    events: EventSubscription,
     step: u64,
-    /// The last reported snapshot; `None` while a scene is due.
+    /// The last reported snapshot; `None` while a snapshot is due.
     last_reported: Option<Box<Snapshot>>,
     polling: Option<BoxFuture<'static, Result<Snapshot>>>,
     ticks: Interval,
@@ -73,7 +73,7 @@ impl TomeStore {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         TomesWatch {
             store: self.clone(),
-            happened: self.set().watch(),
+            events: self.set().watch(),
             step: 0,
             last_reported: None,
             polling: None,
@@ -101,12 +101,12 @@ impl TomesWatch {
                         return Some(seen);
                     }
                 }
-                // Events before the scene wait in the ring.
-                happened = self.happened.next(), if self.last_reported.is_some() => {
-                    return Some(match happened? {
-                        Ok(happened) => {
+                // Events before the snapshot wait in the ring.
+                event = self.events.next(), if self.last_reported.is_some() => {
+                    return Some(match event? {
+                        Ok(event) => {
                             self.step += 1;
-                            WatchItem::Step(self.step, happened)
+                            WatchItem::Step(self.step, event)
                         }
                         Err(missed) => {
                             self.step += missed.0;
@@ -133,7 +133,7 @@ impl TomesWatch {
             Ok(now) => Box::new(now),
             Err(error) => {
                 // The next tick polls again.
-                tracing::warn!("the tomes could not be looked at: {}", error_chain(&error));
+                tracing::warn!("the tomes could not be polled: {}", error_chain(&error));
                 return None;
             }
         };
@@ -148,14 +148,14 @@ impl TomesWatch {
 
 impl SnapshotDiff {
     fn between(before: &Snapshot, mut now: Snapshot) -> Self {
-        let new = |of: &[String], others: &[String]| -> Vec<String> {
-            of.iter().filter(|reason| !others.contains(reason)).cloned().collect()
+        let missing_in = |reasons: &[String], others: &[String]| -> Vec<String> {
+            reasons.iter().filter(|reason| !others.contains(reason)).cloned().collect()
         };
         let known: BTreeMap<u32, _> = before.tomes.iter().map(|tome| (tome.tome, tome)).collect();
         now.tomes.retain(|tome| known.get(&tome.tome) != Some(&tome));
         Self {
-            raised: new(&now.reasons, &before.reasons),
-            cleared: new(&before.reasons, &now.reasons),
+            raised: missing_in(&now.reasons, &before.reasons),
+            cleared: missing_in(&before.reasons, &now.reasons),
             tomes: now,
         }
     }

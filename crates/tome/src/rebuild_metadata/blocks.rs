@@ -26,9 +26,9 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(all: Vec<Found>, pieces: &BTreeMap<String, ObjectLocation>) -> Self {
         let mut found: BTreeMap<BlockAddress, Vec<_>> = BTreeMap::new();
-        for Found { spot, label, signature } in all {
+        for Found { physical_block, label, signature } in all {
             let at = (label.region, label.offset);
-            found.entry(at).or_default().push((label.version, signature, spot));
+            found.entry(at).or_default().push((label.version, signature, physical_block));
         }
         found.values_mut().for_each(|blocks| blocks.sort_unstable());
         let mut claims: BTreeMap<BlockAddress, Vec<Signature>> = BTreeMap::new();
@@ -41,7 +41,10 @@ impl Blocks {
     }
 
     /// Returns the blocks found for an offset, the latest first.
-    pub(super) fn of(&self, at: BlockAddress) -> impl Iterator<Item = (Version, Signature)> {
+    pub(super) fn candidates(
+        &self,
+        at: BlockAddress,
+    ) -> impl Iterator<Item = (Version, Signature)> {
         let all = self.found.get(&at).into_iter().flatten().rev();
         all.map(|(version, signature, _)| (*version, *signature))
     }
@@ -61,14 +64,14 @@ impl Blocks {
         signature: Signature,
     ) -> Option<(Version, PhysicalBlock)> {
         let mut all = self.found.get(&at).into_iter().flatten().rev();
-        let found = all.find(|(_, of, _)| *of == signature);
-        found.map(|(version, _, spot)| (*version, *spot))
+        let found = all.find(|(_, candidate, _)| *candidate == signature);
+        found.map(|(version, _, physical_block)| (*version, *physical_block))
     }
 
     /// Returns the block with this signature, wherever it is.
     pub(super) fn expected(&self, at: BlockAddress, signature: Signature) -> ExpectedBlock {
         let place = match self.find(at, signature) {
-            Some((_, spot)) => Place::PhysicalBlock(spot),
+            Some((_, physical_block)) => Place::PhysicalBlock(physical_block),
             None if signature == Signature::ZERO => Place::Zeros,
             None => Place::Missing,
         };

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use fulgurite_codes::Signature;
-use fulgurite_tome_core::consistency::{Change, Folded};
+use fulgurite_tome_core::consistency::{AppliedSummary, Change};
 use fulgurite_tome_core::membership::Membership;
 use fulgurite_tome_core::metadata::Role;
 use fulgurite_tome_core::pending::Parities;
@@ -24,7 +24,7 @@ use crate::Result;
 /// What parities know of a data member.
 struct ParityKnowledge {
     /// By parity: changes applied of each data member.
-    folded: Vec<Vec<Folded>>,
+    applied: Vec<Vec<AppliedSummary>>,
     /// Changes of this member that any parity knows.
     changes: BTreeMap<Offset, BTreeMap<Version, Change>>,
     /// Changes of other data members that parities may lack.
@@ -43,7 +43,7 @@ pub(super) fn draft(
     mut membership: Membership,
     blocks: &mut Blocks,
 ) -> Result<Draft> {
-    let known = known(slot);
+    let known = parity_knowledge(slot);
     let known_latest = known.latest(slot.member.as_usize());
     membership.latest = blocks.latest(slot.index).max(known_latest);
     let mut draft = Draft {
@@ -51,7 +51,7 @@ pub(super) fn draft(
         membership,
         blocks: BTreeMap::new(),
         changes: Vec::new(),
-        folded: Vec::new(),
+        applied: Vec::new(),
         floors: Vec::new(),
     };
     for segment in 0..layout.parts().segments {
@@ -60,8 +60,8 @@ pub(super) fn draft(
         let all: Vec<Signature> =
             offsets[..data].iter().map(|offset| known.block(slot, *offset)).collect();
         let latest_signatures = latest_signatures(layout, (slot.index, segment), &all, blocks);
-        for ((offset, before), top) in offsets.iter().zip(all).zip(&latest_signatures) {
-            add_pending(slot, &known, blocks, &mut draft, (*offset, before, *top))?;
+        for ((offset, before), latest) in offsets.iter().zip(all).zip(&latest_signatures) {
+            add_pending(slot, &known, blocks, &mut draft, (*offset, before, *latest))?;
         }
         let parity = segment_parity(layout.segment(), &latest_signatures);
         for (offset, signature) in offsets.iter().zip(latest_signatures.into_iter().chain(parity)) {
@@ -101,9 +101,9 @@ fn latest_signatures(
     let word = latest_signatures.iter().copied().chain(parity).enumerate();
     let missing = word.filter(|(position, signature)| is_missing(*position, *signature)).count();
     if missing > layout.segment().parity() as usize {
-        for (position, top) in latest_signatures.iter_mut().enumerate() {
-            if is_missing(position, *top) {
-                *top = known[position];
+        for (position, latest) in latest_signatures.iter_mut().enumerate() {
+            if is_missing(position, *latest) {
+                *latest = known[position];
             }
         }
     }
@@ -126,7 +126,7 @@ fn add_pending(
     known: &ParityKnowledge,
     blocks: &Blocks,
     draft: &mut Draft,
-    (offset, before, top): (Offset, Signature, Signature),
+    (offset, before, latest): (Offset, Signature, Signature),
 ) -> Result<()> {
     let at = (slot.index, offset);
     let split = slot.group.split();
@@ -134,7 +134,7 @@ fn add_pending(
         let own = slot.member.as_usize();
         let mut missing = Parities::all(split);
         for parity in Parities::all(split).numbers() {
-            if known.folded[usize::from(parity)][own].has(version) {
+            if known.applied[usize::from(parity)][own].has(version) {
                 missing = missing.without(parity);
             }
         }
@@ -152,11 +152,11 @@ fn add_pending(
         draft.changes.push(PendingChange { version, offset, old, new, missing, is_sent: true });
         state ^= change;
     }
-    if top != before {
+    if latest != before {
         let full = TomeError::Full { what: "versions of a region" };
         let version = draft.membership.latest.next().ok_or(full)?;
         draft.membership.latest = version;
-        let (old, new) = (expected(before), as_written(expected(top)));
+        let (old, new) = (expected(before), as_written(expected(latest)));
         let missing = Parities::all(split);
         draft.changes.push(PendingChange { version, offset, old, new, missing, is_sent: false });
     }
@@ -169,11 +169,11 @@ fn as_written(expected: ExpectedBlock) -> ExpectedBlock {
     ExpectedBlock { place: if is_zeros { Place::Missing } else { expected.place }, ..expected }
 }
 
-fn known(slot: &MemberSlot<'_>) -> ParityKnowledge {
+fn parity_knowledge(slot: &MemberSlot<'_>) -> ParityKnowledge {
     let split = slot.group.split();
     let data = split.data() as usize;
     let mut known = ParityKnowledge {
-        folded: Vec::new(),
+        applied: Vec::new(),
         changes: BTreeMap::new(),
         others: BTreeMap::new(),
         inverse: Vec::new(),
@@ -182,14 +182,15 @@ fn known(slot: &MemberSlot<'_>) -> ParityKnowledge {
         let Some(Role::Parity { applied, stored }) = region.map(|region| region.role()) else {
             continue;
         };
-        let folded: Vec<Folded> = applied.iter().map(|applied| applied.folded()).collect();
+        let summaries: Vec<AppliedSummary> =
+            applied.iter().map(|applied| applied.summary()).collect();
         let own = stored.iter().filter(|((member, _), _)| *member == slot.member);
         let stored = own.map(|(_, stored)| stored.change);
-        let above = folded.get(slot.member.as_usize()).into_iter().flat_map(|f| &f.above);
+        let above = summaries.get(slot.member.as_usize()).into_iter().flat_map(|f| &f.above);
         for change in stored.chain(above.copied()) {
             known.changes.entry(change.offset).or_default().insert(change.version, change);
         }
-        known.folded.push(folded);
+        known.applied.push(summaries);
         known.inverse.push(inverse(split.coefficient(j, slot.member.as_usize())));
     }
     for (i, region) in slot.others.iter().take(data).enumerate() {
@@ -203,11 +204,11 @@ fn known(slot: &MemberSlot<'_>) -> ParityKnowledge {
 impl ParityKnowledge {
     /// Returns the last version that parities know.
     fn latest(&self, own: usize) -> Version {
-        let below = |folded: &Vec<Folded>| {
-            let floor = folded.get(own).map_or(0, |folded| folded.floor.get());
+        let below = |summaries: &Vec<AppliedSummary>| {
+            let floor = summaries.get(own).map_or(0, |summary| summary.floor.get());
             Version::new(floor.saturating_sub(1))
         };
-        let floors = self.folded.iter().map(below);
+        let floors = self.applied.iter().map(below);
         let changes = self.changes.values().flat_map(|all| all.keys().copied());
         floors.chain(changes).max().unwrap_or(Version::NONE)
     }
@@ -216,7 +217,7 @@ impl ParityKnowledge {
     /// disagree, by majority vote.
     fn block(&self, slot: &MemberSlot<'_>, offset: Offset) -> Signature {
         let mut votes: BTreeMap<Signature, usize> = BTreeMap::new();
-        for parity in 0..self.folded.len() {
+        for parity in 0..self.applied.len() {
             *votes.entry(self.seen_by_parity(slot, offset, parity)).or_default() += 1;
         }
         let most = votes.into_iter().max_by_key(|(_, votes)| *votes);
@@ -231,15 +232,15 @@ impl ParityKnowledge {
             region.map_or(Signature::ZERO, |region| region.tree().block(offset))
         };
         let data = split.data() as usize;
-        let folded = &self.folded[parity];
+        let summaries = &self.applied[parity];
         let terms = (0..data).filter(|i| *i != own);
         let terms = terms.map(|i| block(i).scale8(split.coefficient(parity, i)));
         let late = self.others.get(&offset).into_iter().flatten();
-        let late = late.filter(|(i, version, _)| !folded[*i].has(*version));
+        let late = late.filter(|(i, version, _)| !summaries[*i].has(*version));
         let late = late.map(|(i, _, change)| change.scale8(split.coefficient(parity, *i)));
         let sum = terms.chain(late).fold(block(data + parity), |sum, term| sum ^ term);
         let own_changes = self.changes.get(&offset).into_iter().flatten();
-        let lacking = own_changes.filter(|(version, _)| !folded[own].has(**version));
+        let lacking = own_changes.filter(|(version, _)| !summaries[own].has(**version));
         let before = sum.scale8(self.inverse[parity]);
         lacking.fold(before, |sum, (_, change)| sum ^ change.signature)
     }
@@ -249,6 +250,6 @@ impl ParityKnowledge {
 fn inverse(factor: u8) -> u8 {
     let one = Signature([1, 2, 3, 4, 5, 6, 7, 8]);
     let product = one.scale8(factor);
-    let undoes = |of: &u8| product.scale8(*of) == one;
-    (1..=u8::MAX).find(undoes).expect("a factor of a code is not zero")
+    let is_inverse = |candidate: &u8| product.scale8(*candidate) == one;
+    (1..=u8::MAX).find(is_inverse).expect("a factor of a code is not zero")
 }

@@ -42,7 +42,7 @@ pub(super) fn draft(
         membership,
         blocks: BTreeMap::new(),
         changes: Vec::new(),
-        folded: Vec::new(),
+        applied: Vec::new(),
         floors: Vec::new(),
     };
     let mut unconfirmed: BTreeMap<Offset, Vec<UnconfirmedChange>> = BTreeMap::new();
@@ -54,7 +54,7 @@ pub(super) fn draft(
         for (version, pending) in list.iter() {
             let (offset, signature) = (pending.offset, pending.change);
             let change = Change { offset, version, signature };
-            if pending.missing.numbers().any(|of| usize::from(of) == parity) {
+            if pending.missing.numbers().any(|number| usize::from(number) == parity) {
                 let scaled = signature.scale8(split.coefficient(parity, i));
                 unconfirmed.entry(offset).or_default().push(UnconfirmedChange {
                     member,
@@ -62,7 +62,7 @@ pub(super) fn draft(
                     scaled,
                 });
             } else {
-                draft.folded.push((member, change));
+                draft.applied.push((member, change));
             }
         }
     }
@@ -72,9 +72,9 @@ pub(super) fn draft(
         for offset in &offsets[..layout.segment().data() as usize] {
             let all = unconfirmed.remove(offset).unwrap_or_default();
             let whole = parity_sum(slot, parity, *offset);
-            let (signature, folded) =
+            let (signature, applied) =
                 resolve_unconfirmed(whole, all, &candidates(slot, blocks, *offset));
-            draft.folded.extend(folded);
+            draft.applied.extend(applied);
             word.push(signature);
         }
         let own = segment_parity(layout.segment(), &word);
@@ -93,7 +93,8 @@ pub(super) fn draft(
 
 /// Returns the signatures that the disk has for an offset, the latest first, and that of zeros.
 fn candidates(slot: &MemberSlot<'_>, blocks: &Blocks, offset: Offset) -> Vec<Signature> {
-    let found = blocks.of((slot.index, offset)).map(|(_, signature): (Version, _)| signature);
+    let found =
+        blocks.candidates((slot.index, offset)).map(|(_, signature): (Version, _)| signature);
     found.chain([Signature::ZERO]).collect()
 }
 
@@ -115,17 +116,18 @@ fn resolve_unconfirmed(
     found: &[Signature],
 ) -> (Signature, Vec<(Member, Change)>) {
     let without = |set: u32| {
-        let lacking = unconfirmed.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+        let lacking = unconfirmed.iter().enumerate().filter(|(index, _)| set >> index & 1 == 1);
         lacking.fold(whole, |sum, (_, unconfirmed)| sum ^ unconfirmed.scaled)
     };
     let all = unconfirmed.iter().fold(whole, |sum, unconfirmed| sum ^ unconfirmed.scaled);
     let sets = if unconfirmed.len() <= UNCONFIRMED_MAX { 1u32 << unconfirmed.len() } else { 1 };
     for signature in found {
         if let Some(set) = (0..sets).find(|set| without(*set) == *signature) {
-            let has = unconfirmed.into_iter().enumerate().filter(|(at, _)| set >> at & 1 == 0);
+            let included =
+                unconfirmed.into_iter().enumerate().filter(|(index, _)| set >> index & 1 == 0);
             return (
                 *signature,
-                has.map(|(_, unconfirmed)| (unconfirmed.member, unconfirmed.change)).collect(),
+                included.map(|(_, unconfirmed)| (unconfirmed.member, unconfirmed.change)).collect(),
             );
         }
     }

@@ -34,8 +34,8 @@ impl PhysicalBlocks {
         let blocks = draft.blocks.values().map(|(_, expected)| expected);
         let changes = draft.changes.iter().flat_map(|change| [&change.old, &change.new]);
         for expected in blocks.chain(changes) {
-            if let Place::PhysicalBlock(spot) = expected.place {
-                self.taken[spot.get() as usize] = true;
+            if let Place::PhysicalBlock(physical_block) = expected.place {
+                self.taken[physical_block.get() as usize] = true;
             }
         }
     }
@@ -50,26 +50,26 @@ impl PhysicalBlocks {
     /// # Errors
     /// When there are not enough.
     pub(super) fn finish(&mut self, draft: Draft, now: Instant) -> Result<RebuiltRegion> {
-        let Draft { index, membership, blocks, changes, folded, floors } = draft;
+        let Draft { index, membership, blocks, changes, applied, floors } = draft;
         let mut rows = Vec::new();
         for (offset, (version, expected)) in blocks {
-            if let Some(spot) = self.spot(index, offset, expected)? {
+            if let Some(physical_block) = self.assign(index, offset, expected)? {
                 let signature = expected.signature.0;
-                rows.push((offset, BlockRow { spot, version, signature }));
+                rows.push((offset, BlockRow { spot: physical_block, version, signature }));
             }
         }
         let mut pending = Vec::new();
         for PendingChange { version, offset, old, new, missing, is_sent } in changes {
             let change = old.signature ^ new.signature;
-            let old = self.spot(index, offset, old)?;
-            let Some(new) = self.spot(index, offset, new)? else { continue };
+            let old = self.assign(index, offset, old)?;
+            let Some(new) = self.assign(index, offset, new)? else { continue };
             let waiting = Pending { offset, old, new, change, missing, is_sent, since: now };
             pending.push((version, waiting));
         }
-        Ok(RebuiltRegion { index, membership, blocks: rows, pending, folded, floors })
+        Ok(RebuiltRegion { index, membership, blocks: rows, pending, applied, floors })
     }
 
-    fn spot(
+    fn assign(
         &mut self,
         region: RegionIndex,
         offset: Offset,
@@ -77,20 +77,20 @@ impl PhysicalBlocks {
     ) -> Result<Option<PhysicalBlock>> {
         match expected.place {
             Place::Zeros => return Ok(None),
-            Place::PhysicalBlock(spot) => return Ok(Some(spot)),
+            Place::PhysicalBlock(physical_block) => return Ok(Some(physical_block)),
             Place::Missing => {}
         }
         let key = (region, offset, expected.signature);
-        if let Some(spot) = self.assigned.get(&key) {
-            return Ok(Some(*spot));
+        if let Some(physical_block) = self.assigned.get(&key) {
+            return Ok(Some(*physical_block));
         }
         let left = self.taken.iter().skip(self.next).position(|is_taken| !is_taken);
         let full = || TomeError::Full { what: "blocks that are to be rebuilt" };
-        let at = self.next + left.ok_or_else(full)?;
-        let spot = PhysicalBlock::new(u32::try_from(at).map_err(|_| full())?);
-        self.taken[at] = true;
-        self.next = at + 1;
-        self.assigned.insert(key, spot);
-        Ok(Some(spot))
+        let index = self.next + left.ok_or_else(full)?;
+        let physical_block = PhysicalBlock::new(u32::try_from(index).map_err(|_| full())?);
+        self.taken[index] = true;
+        self.next = index + 1;
+        self.assigned.insert(key, physical_block);
+        Ok(Some(physical_block))
     }
 }

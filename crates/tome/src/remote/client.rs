@@ -52,14 +52,14 @@ impl Client {
         Ok(done.await?.into_inner())
     }
 
-    pub(crate) async fn session<S>(&mut self, said: S) -> RpcResult<Streaming<ToSet>>
+    pub(crate) async fn session<S>(&mut self, outgoing: S) -> RpcResult<Streaming<ToSet>>
     where
         S: Stream<Item = FromSet> + Send + 'static,
     {
         self.ready().await?;
         let codec = ProstCodec::<FromSet, ToSet>::default();
         let path = PathAndQuery::from_static(SESSION);
-        Ok(self.0.streaming(Request::new(said), path, codec).await?.into_inner())
+        Ok(self.0.streaming(Request::new(outgoing), path, codec).await?.into_inner())
     }
 
     pub(crate) async fn put<S>(&mut self, parts: S) -> RpcResult<PutReply>
@@ -102,11 +102,11 @@ impl Client {
         self.unary(STATUS, Nothing {}).await
     }
 
-    pub(crate) async fn list(&mut self, wanted: ListRequest) -> RpcResult<ListReply> {
-        self.unary(LIST, wanted).await
+    pub(crate) async fn list(&mut self, request: ListRequest) -> RpcResult<ListReply> {
+        self.unary(LIST, request).await
     }
 
-    async fn unary<Q, A>(&mut self, path: &'static str, asked: Q) -> RpcResult<A>
+    async fn unary<Q, A>(&mut self, path: &'static str, request: Q) -> RpcResult<A>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -114,7 +114,7 @@ impl Client {
         self.ready().await?;
         let codec = ProstCodec::<Q, A>::default();
         let path = PathAndQuery::from_static(path);
-        Ok(self.0.unary(Request::new(asked), path, codec).await?.into_inner())
+        Ok(self.0.unary(Request::new(request), path, codec).await?.into_inner())
     }
 
     async fn ready(&mut self) -> Result<(), Status> {

@@ -50,7 +50,7 @@ impl Backoff {
     }
 
     /// Records the end of a connection; returns the backoff.
-    pub(crate) fn ended(&mut self, was_there: bool) -> Duration {
+    pub(crate) fn end(&mut self, was_there: bool) -> Duration {
         if was_there && self.began.elapsed() >= BACKOFF_RESET_AFTER {
             self.next = self.backoff_limits.min;
         }
@@ -77,11 +77,11 @@ pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Cha
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(HEARTBEAT_TIMEOUT)
         .keep_alive_while_idle(true);
-    let (tls, to) = (tls.clone(), address.to_owned());
+    let (tls, address) = (tls.clone(), address.to_owned());
     let connector = tower::service_fn(move |_: Uri| {
-        let (tls, to) = (tls.clone(), to.clone());
+        let (tls, address) = (tls.clone(), address.clone());
         async move {
-            let socket = TcpStream::connect(to).await.map_err(std::io::Error::other)?;
+            let socket = TcpStream::connect(address).await.map_err(std::io::Error::other)?;
             ready(&socket)?;
             let stream = tls.connect(socket, name).await.map_err(std::io::Error::other)?;
             Ok::<_, std::io::Error>(TokioIo::new(stream))
@@ -91,6 +91,6 @@ pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Cha
     match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
         Ok(Ok(channel)) => Ok(channel),
         Ok(Err(error)) => Err(failed(fulgurite_units::error_chain(&error))),
-        Err(_) => Err(failed("it took too long".to_owned())),
+        Err(_) => Err(failed("timed out".to_owned())),
     }
 }

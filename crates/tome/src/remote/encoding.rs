@@ -1,4 +1,4 @@
-//! Encoding of messages, tokens, introductions and greetings: a version, then postcard.
+//! Encoding of messages, tokens, handshakes and their replies: a version, then postcard.
 //!
 //! A tome of an earlier version rejects what it does not know; to the core that is a lost message.
 //! Groups are validated as if they were created here. Not here: the messages around them.
@@ -35,9 +35,9 @@ pub(crate) fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> R
 
 /// Decodes a message of a tome.
 pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
-    let message = decode("a letter", bytes)?;
+    let message = decode("a message", bytes)?;
     match &message {
-        Message::Moved(group) => checked("a letter", group)?,
+        Message::Moved(group) => checked("a message", group)?,
         Message::Delta { .. }
         | Message::Query { .. }
         | Message::Status { .. }
@@ -58,9 +58,9 @@ pub(crate) fn message(bytes: &[u8]) -> Result<Message> {
 
 /// Decodes a query of a set.
 pub(crate) fn query(bytes: &[u8]) -> Result<TomeQuery> {
-    let query: TomeQuery = decode("a question", bytes)?;
+    let query: TomeQuery = decode("a query", bytes)?;
     match &query {
-        TomeQuery::Rebuild { group, .. } => checked("a question", group)?,
+        TomeQuery::Rebuild { group, .. } => checked("a query", group)?,
         TomeQuery::Hold { .. }
         | TomeQuery::Scrub
         | TomeQuery::Check { .. }
@@ -73,11 +73,11 @@ pub(crate) fn query(bytes: &[u8]) -> Result<TomeQuery> {
     Ok(query)
 }
 
-/// Decodes the introduction of a set.
-pub(crate) fn introduction(bytes: &[u8]) -> Result<SetHandshake> {
-    let introduction: SetHandshake = decode("an introduction", bytes)?;
-    introduction.groups.iter().try_for_each(|group| checked("an introduction", group))?;
-    Ok(introduction)
+/// Decodes the handshake of a set.
+pub(crate) fn handshake(bytes: &[u8]) -> Result<SetHandshake> {
+    let handshake: SetHandshake = decode("a handshake", bytes)?;
+    handshake.groups.iter().try_for_each(|group| checked("a handshake", group))?;
+    Ok(handshake)
 }
 
 fn checked(what: &'static str, group: &Group) -> Result<()> {

@@ -19,17 +19,17 @@ pub enum NetError {
     Pem { path: PathBuf, what: &'static str },
     #[error("certificates and key cannot be used: {what}")]
     Tls { what: String },
-    #[error("a certificate names {what}")]
+    #[error("the certificate names {what}")]
     PeerName { what: String },
     #[error("cannot listen at {address}")]
     Listen { address: String, source: std::io::Error },
-    #[error("there is no connection to {address}: {what}")]
+    #[error("cannot connect to {address}: {what}")]
     Connect { address: String, what: String },
-    #[error("{what} came in bytes that are none")]
+    #[error("{what} cannot be decoded")]
     Undecoded { what: &'static str },
-    #[error("it speaks version {version}, and {known} is the latest known here")]
+    #[error("the peer uses version {version}, and {known} is the latest known here")]
     Newer { version: u8, known: u8 },
-    #[error("the tome refuses: {what}")]
+    #[error("rejected: {what}")]
     Refused { what: String },
     #[error("the connection ended: {what}")]
     Ended { what: String },

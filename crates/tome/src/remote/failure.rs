@@ -39,7 +39,7 @@ pub(crate) fn status(error: &TomesError) -> Status {
             let is_away = matches!(error, TomesError::Away { .. });
             (if is_away { NOT_SENT } else { UNANSWERED }, why.clone())
         }
-        TomesError::Busy { .. } => (NOT_SENT, "it has more to do than it takes".to_owned()),
+        TomesError::Busy { .. } => (NOT_SENT, "it is busy".to_owned()),
         TomesError::Stopped => (UNANSWERED, "it is stopped".to_owned()),
         other => (0, error_chain(other)),
     };

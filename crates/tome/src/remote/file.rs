@@ -80,11 +80,11 @@ impl TomesFile {
     /// A description of the error, with a line number where there is one.
     pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
         let raw: Raw = settings::from_toml(text).map_err(|error| error.to_string())?;
-        let set = raw.set.parse().map_err(|_| format!("set = {:?} is no id", raw.set))?;
+        let set = raw.set.parse().map_err(|_| format!("set = {:?} is not an id", raw.set))?;
         let mut tomes = BTreeMap::new();
         for (number, raw) in raw.tomes {
             let tome = number.parse().ok().filter(|tome: &u32| tome.to_string() == number);
-            let tome = tome.ok_or_else(|| format!("{number:?} is no number of a tome"))?;
+            let tome = tome.ok_or_else(|| format!("{number:?} is not the number of a tome"))?;
             tomes.insert(TomeId::new(tome), place(tome, raw, folder)?);
         }
         check(&tomes)?;
@@ -96,21 +96,21 @@ impl TomesFile {
     /// Returns tomes in processes of their own, with their addresses.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<TomeId, String> {
-        let at = |(tome, place): (&TomeId, &TomeAddress)| match place {
+        let remote = |(tome, place): (&TomeId, &TomeAddress)| match place {
             TomeAddress::At(address) => Some((*tome, address.clone())),
             TomeAddress::Here(_) => None,
         };
-        self.tomes.iter().filter_map(at).collect()
+        self.tomes.iter().filter_map(remote).collect()
     }
 
     /// Returns tomes in the process of the set, with the folders of their disks.
     #[must_use]
     pub fn roots(&self) -> BTreeMap<TomeId, PathBuf> {
-        let here = |(tome, place): (&TomeId, &TomeAddress)| match place {
+        let local = |(tome, place): (&TomeId, &TomeAddress)| match place {
             TomeAddress::Here(root) => Some((*tome, root.clone())),
             TomeAddress::At(_) => None,
         };
-        self.tomes.iter().filter_map(here).collect()
+        self.tomes.iter().filter_map(local).collect()
     }
 }
 
@@ -120,31 +120,35 @@ fn place(tome: u32, raw: RawTomeAddress, folder: &Path) -> Result<TomeAddress, S
             Ok(authority) if authority.port_u16().is_some() && !address.contains('@') => {
                 Ok(TomeAddress::At(address))
             }
-            Ok(_) | Err(_) => Err(format!("tome {tome}: {address:?} is no host with a port")),
+            Ok(_) | Err(_) => Err(format!("tome {tome}: {address:?} is not a host with a port")),
         },
         (None, Some(root)) => Ok(TomeAddress::Here(folder.join(root))),
-        (Some(_), Some(_)) => Err(format!("tome {tome} has an address and a root: one is right")),
+        (Some(_), Some(_)) => {
+            Err(format!("tome {tome} has both an address and a root: give one of them"))
+        }
         (None, None) => Err(format!("tome {tome} has neither an address nor a root")),
     }
 }
 
 fn check(tomes: &BTreeMap<TomeId, TomeAddress>) -> Result<(), String> {
     if tomes.is_empty() || tomes.len() > TOMES_MAX as usize {
-        return Err(format!("{} tomes are not from 1 to {TOMES_MAX}", tomes.len()));
+        return Err(format!("there are {} tomes: 1 to {TOMES_MAX} are allowed", tomes.len()));
     }
     for (expected, tome) in (0..).zip(tomes.keys()) {
         if tome.get() != expected {
-            return Err(format!("tome {expected} is missing: they are numbered from zero"));
+            return Err(format!(
+                "tome {expected} is missing: tomes are numbered from zero without gaps"
+            ));
         }
     }
     let mut places = BTreeSet::new();
     for (tome, place) in tomes {
         if !places.insert(place) {
-            let at = match place {
+            let place = match place {
                 TomeAddress::At(address) => address.clone(),
                 TomeAddress::Here(root) => root.display().to_string(),
             };
-            return Err(format!("tome {tome}: another tome is at \"{at}\" as well"));
+            return Err(format!("tome {tome}: another tome is at \"{place}\" too"));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub const REQUESTS_MAX: usize = 256;
 /// Connections that a tome accepts, and those still in their handshake. A burst of thousands of
 /// silent ones is over in seconds.
 pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
-    strangers: 256,
+    unauthenticated: 256,
     min_idle: Duration::from_millis(250),
     timeout: CONNECT_TIMEOUT,
     peers: 4096,
@@ -55,5 +55,6 @@ pub const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(1);
 
 const _: () = assert!(BLOCK_BYTES_MAX.get() * 4 <= WIRE_BYTES_MAX as u64, "a change of a block");
 const _: () = assert!(PAGE_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "a page is a message");
-const _: () = assert!(PUTS_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "so is a greeting");
+const _: () =
+    assert!(PUTS_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "so is a handshake reply");
 const _: () = assert!(PART_BYTES <= WIRE_BYTES_MAX / 2);

@@ -43,7 +43,7 @@ impl PeerNetwork {
     }
 
     /// Ends the session, unless there is a later one.
-    pub(crate) fn left(&self, session: u64) {
+    pub(crate) fn end_session(&self, session: u64) {
         self.session().take_if(|(last, _)| *last == session);
     }
 
@@ -75,7 +75,7 @@ impl PeerNetwork {
 
 impl Network for PeerNetwork {
     fn send(&self, from: TomeId, to: TomeId, message: Message) {
-        let Some(letter) = letter(self.set, from, to, &message) else { return };
+        let Some(letter) = encode_message(self.set, from, to, &message) else { return };
         match self.routes.get(&to) {
             Some(route) => route.send(letter),
             None => self.to_set(ToSet { letter: Some(letter), ..ToSet::default() }),
@@ -94,15 +94,15 @@ impl Network for PeerNetwork {
 }
 
 /// Encodes a message for the wire; `None` if that fails.
-pub(crate) fn letter(
+pub(crate) fn encode_message(
     set: TomeSetId,
     from: TomeId,
     to: TomeId,
     message: &Message,
 ) -> Option<Letter> {
-    match encode("a letter", message) {
+    match encode("a message", message) {
         Ok(body) if body.len() > MESSAGE_BYTES_MAX => {
-            tracing::error!(%from, %to, "a letter of {} bytes is too large", body.len());
+            tracing::error!(%from, %to, "a message of {} bytes is too large", body.len());
             None
         }
         Ok(body) => {

@@ -21,7 +21,7 @@ use crate::remote::dial::BackoffLimits;
 use crate::remote::encoding::{decode, encode};
 use crate::remote::failure::error;
 use crate::remote::limits::{PART_BYTES, REQUESTS_MAX, ROUTE_MAX};
-use crate::remote::peer_network::letter;
+use crate::remote::peer_network::encode_message;
 use crate::remote::session::{ActiveSession, RemotePeer, State, run};
 use crate::remote::tls::Tls;
 use crate::remote::tome_service::join_parts;
@@ -100,13 +100,13 @@ impl RemoteHandle for RemoteTome {
     fn begin(&self, set_link: SetLink) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(waiting) = waiting else {
-            tracing::error!(tome = %self.peer.tome, "it was begun before, and is of one set only");
+            tracing::error!(tome = %self.peer.tome, "started twice: it belongs to one set");
             return;
         };
         self.runtime.spawn(run(Arc::clone(&self.peer), Arc::new(set_link), waiting));
     }
 
-    fn ask(&self, ask: TomeRequest) {
+    fn send_request(&self, request: TomeRequest) {
         let tome = self.peer.tome;
         let active = match &*self.peer.state() {
             State::ActiveSession(active) => Ok(active.clone()),
@@ -114,20 +114,20 @@ impl RemoteHandle for RemoteTome {
         };
         let active = match active {
             Ok(active) => active,
-            Err(why) => return ask.refuse(TomesError::Away { tome, why }),
+            Err(why) => return request.refuse(TomesError::Away { tome, why }),
         };
-        let Ok(held) = Arc::clone(&self.peer.request_permits).try_acquire_owned() else {
-            let why = "it was asked more than it has answered yet".to_owned();
-            return ask.refuse(TomesError::Away { tome, why });
+        let Ok(permit) = Arc::clone(&self.peer.request_permits).try_acquire_owned() else {
+            let why = "too many requests wait for its answers".to_owned();
+            return request.refuse(TomesError::Away { tome, why });
         };
         self.runtime.spawn(async move {
-            answer(tome, active, ask).await;
-            drop(held);
+            answer(tome, active, request).await;
+            drop(permit);
         });
     }
 
     fn send(&self, from: TomeId, message: Message) {
-        if let Some(letter) = letter(self.peer.set(), from, self.peer.tome, &message) {
+        if let Some(letter) = encode_message(self.peer.set(), from, self.peer.tome, &message) {
             self.enqueue(FromSet { letter: Some(letter), ..FromSet::default() });
         }
     }
@@ -145,7 +145,7 @@ impl RemoteHandle for RemoteTome {
             State::Away { since, why } => {
                 let (address, now) = (&self.peer.address, self.peer.clock.now());
                 let seconds = now.as_millis().saturating_sub(since.as_millis()) / 1000;
-                Some(format!("no answer of {address} for {seconds} s: {why}"))
+                Some(format!("no answer from {address} for {seconds} s: {why}"))
             }
         }
     }
@@ -156,17 +156,17 @@ impl RemoteHandle for RemoteTome {
 }
 
 /// Answers every request, with an error if need be.
-#[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
-async fn answer(tome: TomeId, active: ActiveSession, ask: TomeRequest) {
+#[expect(clippy::wildcard_enum_match_arm, reason = "further requests are not sent as calls")]
+async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
     let ActiveSession { mut client, session, over } = active;
     // The requester may be gone.
-    match ask {
-        TomeRequest::Put { name, bytes, avoided, held, done } => {
+    match request {
+        TomeRequest::Put { name, bytes, avoided, permit, done } => {
             let avoided = avoided.into_iter().map(TomeId::get).collect();
             let first = PutPart { session, name, avoided, ..PutPart::default() };
             let put = put(tome, &mut client, first, bytes);
             done.send(until(tome, over, put).await);
-            drop(held);
+            drop(permit);
         }
         TomeRequest::Get { name, is_own, reply } => {
             let got = get(tome, &mut client, name, is_own);
@@ -182,16 +182,16 @@ async fn answer(tome: TomeId, active: ActiveSession, ask: TomeRequest) {
         }
         TomeRequest::Status(reply) => {
             let status = async { client.status().await.map_err(|e| error(tome, &e)) };
-            if let Ok(told) = until(tome, over, status).await {
-                let _ = reply.send(status_of(tome, told));
+            if let Ok(status) = until(tome, over, status).await {
+                let _ = reply.send(status_of(tome, status));
             }
         }
         other => match other.into_query() {
             Ok((query, requester)) => {
-                requester.send(until(tome, over, outgoing(tome, &mut client, query)).await);
+                requester.send(until(tome, over, send_query(tome, &mut client, query)).await);
             }
             Err(other) => {
-                let what = "it cannot be asked for that from here".to_owned();
+                let what = "this request cannot be sent to a remote tome".to_owned();
                 other.refuse(TomesError::Invalid { what });
             }
         },
@@ -199,18 +199,18 @@ async fn answer(tome: TomeId, active: ActiveSession, ask: TomeRequest) {
 }
 
 /// Sends a query and returns the reply.
-async fn outgoing(
+async fn send_query(
     tome: TomeId,
     client: &mut Client,
     query: TomeQuery,
 ) -> Result<TomeReply, TomesError> {
     let unanswered = |why: String| TomesError::Unanswered { tome, why };
-    let bytes = encode("a question", &query).map_err(|e| unanswered(e.to_string()))?;
+    let bytes = encode("a query", &query).map_err(|e| unanswered(e.to_string()))?;
     let parts: Vec<Bytes> =
         bytes.chunks(PART_BYTES).map(|part| Bytes { bytes: part.to_vec() }).collect();
-    let told = client.ask(tokio_stream::iter(parts)).await;
-    let mut told = told.map_err(|e| error(tome, &e))?;
-    let bytes = join_parts(&mut told).await.map_err(|e| error(tome, &e))?;
+    let reply = client.ask(tokio_stream::iter(parts)).await;
+    let mut reply = reply.map_err(|e| error(tome, &e))?;
+    let bytes = join_parts(&mut reply).await.map_err(|e| error(tome, &e))?;
     decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
 }
 
@@ -236,22 +236,22 @@ async fn put(
     bytes: Vec<u8>,
 ) -> Result<Option<ObjectLocation>, TomesError> {
     let first = PutPart { length: bytes.len() as u64, ..first };
-    let mut at = 0;
+    let mut sent = 0;
     let mut first = Some(first);
     let parts = std::iter::from_fn(move || {
         if let Some(first) = first.take() {
             return Some(first);
         }
-        let part = bytes.get(at..)?;
+        let part = bytes.get(sent..)?;
         let part = &part[..part.len().min(PART_BYTES)];
-        at += part.len();
+        sent += part.len();
         let part = PutPart { bytes: part.to_vec(), ..PutPart::default() };
         (!part.bytes.is_empty()).then_some(part)
     });
     let done = client.put(tokio_stream::iter(parts)).await;
     let placed = done.map_err(|e| error(tome, &e))?.placed;
     // A tome of a version without locations can be read, but its objects cannot be recovered.
-    Ok(decode("where an object lies", &placed).ok())
+    Ok(decode("an object location", &placed).ok())
 }
 
 async fn get(
@@ -265,56 +265,56 @@ async fn get(
     while let Some(part) = parts.message().await.map_err(|e| error(tome, &e))? {
         bytes.extend(part.bytes);
         if bytes.len() as u64 > PUT_BYTES_MAX.get() {
-            let why = "it answers with more than any object has".to_owned();
+            let why = "its answer is larger than any object".to_owned();
             return Err(TomesError::Unanswered { tome, why });
         }
     }
     Ok(bytes)
 }
 
-fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
-    let power = usize::try_from(told.power).ok().and_then(|index| Power::ALL.get(index).copied());
+fn status_of(tome: TomeId, reply: StatusReply) -> TomeStatus {
+    let power = usize::try_from(reply.power).ok().and_then(|index| Power::ALL.get(index).copied());
     TomeStatus {
         tome,
         power: power.unwrap_or(Power::Absent),
-        token: told.token.map(TokenId),
-        objects: told.objects,
+        token: reply.token.map(TokenId),
+        objects: reply.objects,
         unprotected: Unprotected {
-            bytes: ByteCount::new(told.unprotected_bytes),
-            age: Duration::from_nanos(told.unprotected_ns),
+            bytes: ByteCount::new(reply.unprotected_bytes),
+            age: Duration::from_nanos(reply.unprotected_ns),
         },
         scrubbed: Scrubbed {
-            next: told.scrub_next,
-            spent: Duration::from_nanos(told.scrub_spent_ns),
-            passes: told.scrub_passes,
+            next: reply.scrub_next,
+            spent: Duration::from_nanos(reply.scrub_spent_ns),
+            passes: reply.scrub_passes,
         },
-        to_scrub: told.to_scrub,
-        blocks: told.blocks,
-        wakes: told.wakes,
-        wakes_by: wakes_by(&told.wakes_by),
-        wakes_of_a_day: told.wakes_of_a_day,
-        scrub_began: told.scrub_began.map(UnixTime::from_millis),
-        bad: told.bad,
-        spending: told.spending.map(budget_of),
-        healed: told.healed,
-        trouble: told.trouble,
+        to_scrub: reply.to_scrub,
+        blocks: reply.blocks,
+        spin_ups: reply.wakes,
+        spin_ups_by_cause: spin_ups_by_cause(&reply.wakes_by),
+        spin_ups_last_day: reply.wakes_of_a_day,
+        scrub_began: reply.scrub_began.map(UnixTime::from_millis),
+        bad: reply.bad,
+        spending: reply.spending.map(budget_of),
+        healed: reply.healed,
+        failure: reply.trouble,
         away: None,
-        alarms: told.alarms,
+        alarms: reply.alarms,
     }
 }
 
 /// Returns spin-ups by cause; zeros for a tome of an earlier version.
-fn wakes_by(told: &[u64]) -> [u64; CauseKind::ALL.len()] {
-    let mut by = [0; CauseKind::ALL.len()];
-    by.iter_mut().zip(told).for_each(|(by, told)| *by = *told);
-    by
+fn spin_ups_by_cause(reply: &[u64]) -> [u64; CauseKind::ALL.len()] {
+    let mut counts = [0; CauseKind::ALL.len()];
+    counts.iter_mut().zip(reply).for_each(|(count, reply)| *count = *reply);
+    counts
 }
 
-fn budget_of(told: crate::remote::wire::Spending) -> Spending {
+fn budget_of(reply: crate::remote::wire::Spending) -> Spending {
     Spending {
-        per_day: told.per_day,
-        left: told.left,
-        deferred_for: told.put_off_ns.map(Duration::from_nanos),
-        overdrawn: told.overdrawn,
+        per_day: reply.per_day,
+        left: reply.left,
+        deferred_for: reply.put_off_ns.map(Duration::from_nanos),
+        overdrawn: reply.overdrawn,
     }
 }

@@ -35,13 +35,13 @@ impl Route {
         address: String,
         tls: Tls,
         backoff_limits: BackoffLimits,
-        on: &Handle,
+        runtime: &Handle,
     ) -> Self {
         let (letters, waiting) = mpsc::channel(ROUTE_MAX);
         let bytes = Arc::<AtomicUsize>::default();
         let (over, ended) = watch::channel(());
         let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
-        on.spawn(run(queue, ended, name, address, tls, backoff_limits));
+        runtime.spawn(run(queue, ended, name, address, tls, backoff_limits));
         Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
     }
 
@@ -94,12 +94,12 @@ async fn run(
         backoff.begin();
         let mut was_there = false;
         let error = tokio::select! {
-            carried = forward(first, &mut queue, &mut was_there, name, &address, &tls) => carried,
+            result = forward(first, &mut queue, &mut was_there, name, &address, &tls) => result,
             _ = ended.changed() => return,
         };
         let Err(error) = error else { return };
-        let wait = backoff.ended(was_there);
-        tracing::debug!(to = %address, "letters do not arrive: {error}; resting {wait:?}");
+        let wait = backoff.end(was_there);
+        tracing::debug!(to = %address, "not connected: {error}; backing off for {wait:?}");
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             _ = ended.changed() => return,
@@ -118,25 +118,25 @@ async fn forward(
 ) -> Result<()> {
     let mut client = Client::new(dial(address, name, tls).await?);
     *was_there = true;
-    let (carried, stream) = mpsc::channel(1);
+    let (outgoing, stream) = mpsc::channel(1);
     let call = client.letters(Request::new(ReceiverStream::new(stream)));
     let mut call = std::pin::pin!(call);
     let mut next = Some(first);
     while let Some(letter) = next {
         tokio::select! {
             // If it takes no more, the call has ended, and its status says why.
-            _ = carried.send(letter) => {}
-            ended = &mut call => return Err(why(ended.err())),
+            _ = outgoing.send(letter) => {}
+            ended = &mut call => return Err(connection_ended(ended.err())),
         }
         next = tokio::select! {
             next = queue.next() => next,
-            ended = &mut call => return Err(why(ended.err())),
+            ended = &mut call => return Err(connection_ended(ended.err())),
         };
     }
     Ok(())
 }
 
-fn why(status: Option<tonic::Status>) -> NetError {
+fn connection_ended(status: Option<tonic::Status>) -> NetError {
     let what = status.map_or_else(String::new, |status| status.message().to_owned());
     NetError::Ended { what }
 }

@@ -93,7 +93,7 @@ fn opening(
     options: ServeOptions,
 ) -> impl Fn(Arc<dyn Network>, Option<&SetHandshake>) -> Opened + use<> {
     let set = file.set;
-    move |network, introduction| {
+    move |network, set_handshake| {
         let standalone = StandaloneOptions {
             set,
             tome: options.tome,
@@ -108,7 +108,7 @@ fn opening(
             fail: FailPoints::default(),
             faults: FaultInjector::default(),
         };
-        StandaloneTome::open(standalone, introduction)
+        StandaloneTome::open(standalone, set_handshake)
     }
 }
 

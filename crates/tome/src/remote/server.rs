@@ -39,7 +39,7 @@ use crate::remote::tome_service::{Open, Served};
 use crate::remote::{NetError, Result};
 use crate::{Network, SetHandshake, StandaloneTome};
 
-/// Opens the tome that is served, on the given network; with an introduction, if it was created
+/// Opens the tome that is served, on the given network; with a handshake, if it was created
 /// before or that permits it.
 pub type Opening = Box<
     dyn Fn(Arc<dyn Network>, Option<&SetHandshake>) -> crate::Result<StandaloneTome> + Send + Sync,
@@ -79,8 +79,8 @@ pub struct TomeServer {
 }
 
 impl TomeServer {
-    /// Starts the server. An existing tome is opened at once, and a new one when its set introduces
-    /// itself.
+    /// Starts the server. An existing tome is opened at once, and a new one when its set sends its
+    /// handshake.
     ///
     /// # Errors
     /// When the address of its socket is unknown.
@@ -93,10 +93,10 @@ impl TomeServer {
                 let address = format!("the socket of tome {tome}");
                 NetError::Listen { address, source }
             })?;
-            let route = |(to, at): (TomeId, String)| {
+            let route = |(to, address): (TomeId, String)| {
                 let route = Route::new(
                     PeerName::Tome(to),
-                    at,
+                    address,
                     tls.clone(),
                     backoff_limits,
                     &Handle::current(),
@@ -106,8 +106,8 @@ impl TomeServer {
             let others = others.into_iter().filter(|(other, _)| *other != tome);
             let peer_network = Arc::new(PeerNetwork::new(tls.set(), others.map(route).collect()));
             let network = Arc::clone(&peer_network) as Arc<dyn Network>;
-            let open: Arc<Open> = Arc::new(move |introduction: Option<&SetHandshake>| {
-                open(Arc::clone(&network), introduction)
+            let open: Arc<Open> = Arc::new(move |set_handshake: Option<&SetHandshake>| {
+                open(Arc::clone(&network), set_handshake)
             });
             let (stop, stopping) = watch::channel(false);
             let served = Arc::new(Served {
@@ -157,7 +157,7 @@ impl TomeServer {
             if let Some(standalone) = self.served.standalone() {
                 let stopped = tokio::task::spawn_blocking(move || standalone.stop()).await;
                 if let Err(error) = stopped {
-                    tracing::error!("a tome was not stopped: {error}");
+                    tracing::error!("a tome could not be stopped: {error}");
                 }
             }
             for task in self.tasks {
@@ -182,7 +182,7 @@ async fn open_early(served: &Arc<Served>) {
                 // Its creation by the set was interrupted, and is repeated.
                 *served.standalone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
                 if tokio::task::spawn_blocking(move || drop(standalone)).await.is_err() {
-                    tracing::error!("a tome was not stopped");
+                    tracing::error!("a tome could not be stopped");
                 }
             }
         }
@@ -225,7 +225,7 @@ async fn answer(
         .http2_keepalive_timeout(Some(HEARTBEAT_TIMEOUT))
         .serve_with_incoming_shutdown(calls, incoming, stopped);
     if let Err(error) = serving.await {
-        tracing::error!("a tome answers no more: {}", error_chain(&error));
+        tracing::error!("the server of a tome failed: {}", error_chain(&error));
     }
 }
 

@@ -45,9 +45,9 @@ impl tower::Service<http::Request<Body>> for Calls {
 /// Defines a call with one request and one reply.
 macro_rules! unary {
     ($served:ident, $request:ident, $method:ident, $query:ty, $answer:ty) => {{
-        let call = tower::service_fn(move |asked: Request<$query>| {
+        let call = tower::service_fn(move |request: Request<$query>| {
             let served = Arc::clone(&$served);
-            async move { served.$method(asked).await.map(Response::new) }
+            async move { served.$method(request).await.map(Response::new) }
         });
         grpc::<$answer, $query>().unary(call, $request).await
     }};
@@ -88,10 +88,10 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
             grpc::<Bytes, Bytes>().streaming(call, request).await
         }
         SESSION => {
-            let call = tower::service_fn(move |said: Request<Streaming<FromSet>>| {
+            let call = tower::service_fn(move |incoming: Request<Streaming<FromSet>>| {
                 let served = Arc::clone(&served);
                 async move {
-                    let answers = served.session(said).await?;
+                    let answers = served.session(incoming).await?;
                     Ok(Response::new(ReceiverStream::new(answers)))
                 }
             });

@@ -2,12 +2,12 @@
 //! when it does again.
 //!
 //! ```text
-//! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
+//! away --> connected --> handshake sent --> reply received --> objects listed --> active --> away
 //! ```
 //!
 //! Before the next session begins, all requests of the previous one have ended: so the listing is
-//! valid. Messages and tokens are carried from the greeting on: a tome whose disk failed needs a
-//! token to probe it, and lists its objects when it works. Not here: the requests.
+//! valid. Messages and tokens are carried from the handshake reply on: a tome whose disk failed
+//! needs a token to probe it, and lists its objects when it works. Not here: the requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,9 +22,9 @@ use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::encoding::{self, decode, encode};
 use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX, ROUTE_MAX};
 use crate::remote::tls::{PeerName, Tls};
-use crate::remote::wire::{FromSet, ListRequest, Listed as Wire, ToSet};
+use crate::remote::wire::{FromSet, ListRequest, Listed as WireObject, ToSet};
 use crate::remote::{NetError, Result};
-use crate::{HandshakeReply, Listed, SetLink};
+use crate::{HandshakeReply, ListedObject, SetLink};
 
 /// A remote tome.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl RemotePeer {
         let since = match &*state {
             State::Away { since, .. } => *since,
             State::ActiveSession(_) => {
-                tracing::warn!(tome = %self.tome, "no answer of {}: {why}", self.address);
+                tracing::warn!(tome = %self.tome, "no answer from {}: {why}", self.address);
                 now
             }
         };
@@ -89,14 +89,14 @@ impl RemotePeer {
 pub(crate) async fn run(
     peer: Arc<RemotePeer>,
     set_link: Arc<SetLink>,
-    mut said: mpsc::Receiver<FromSet>,
+    mut queue: mpsc::Receiver<FromSet>,
 ) {
     let mut backoff = Backoff::new(peer.backoff_limits);
     loop {
         backoff.begin();
         let mut was_there = false;
         let ended = tokio::select! {
-            ended = session(&peer, &set_link, &mut said, &mut was_there) => ended,
+            ended = session(&peer, &set_link, &mut queue, &mut was_there) => ended,
             () = peer.stopped() => Err(NetError::Ended { what: "its set is stopped".to_owned() }),
         };
         let why = match ended {
@@ -112,7 +112,7 @@ pub(crate) async fn run(
             return;
         }
         tokio::select! {
-            () = tokio::time::sleep(backoff.ended(was_there)) => {}
+            () = tokio::time::sleep(backoff.end(was_there)) => {}
             () = peer.stopped() => return,
         }
     }
@@ -121,58 +121,60 @@ pub(crate) async fn run(
 async fn session(
     peer: &RemotePeer,
     set_link: &Arc<SetLink>,
-    said: &mut mpsc::Receiver<FromSet>,
+    queue: &mut mpsc::Receiver<FromSet>,
     was_there: &mut bool,
 ) -> Result<()> {
     let mut client = Client::new(dial(&peer.address, PeerName::Tome(peer.tome), &peer.tls).await?);
-    let introduction = encode("an introduction", &set_link.introduction()?)?;
+    let handshake = encode("a handshake", &set_link.handshake()?)?;
     let (outgoing, stream) = mpsc::channel(ROUTE_MAX);
     // The first message always fits.
-    let _ = outgoing.try_send(FromSet { introduction, ..FromSet::default() });
+    let _ = outgoing.try_send(FromSet { introduction: handshake, ..FromSet::default() });
     let mut incoming =
-        client.session(ReceiverStream::new(stream)).await.map_err(|e| why(peer, &e))?;
-    let first = incoming.message().await.map_err(|e| why(peer, &e))?;
-    let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
-    let greeting: HandshakeReply = decode("a greeting", &first.greeting)?;
+        client.session(ReceiverStream::new(stream)).await.map_err(|e| net_error(peer, &e))?;
+    let first = incoming.message().await.map_err(|e| net_error(peer, &e))?;
+    let first = first.ok_or(NetError::Ended { what: "no handshake reply".to_owned() })?;
+    let reply: HandshakeReply = decode("a handshake reply", &first.greeting)?;
     // Messages from before the session are dropped: they were for the previous one.
-    while said.try_recv().is_ok() {}
+    while queue.try_recv().is_ok() {}
     let objects = tokio::select! {
         objects = list(peer, &mut client) => objects?,
-        ended = exchange(peer, set_link, said, &outgoing, &mut incoming) => return ended,
+        ended = exchange(peer, set_link, queue, &outgoing, &mut incoming) => return ended,
     };
-    let (count, of) = (objects.len(), Arc::clone(set_link));
+    let (count, link) = (objects.len(), Arc::clone(set_link));
     // New objects are persisted, which takes disk time.
-    let listed = tokio::task::spawn_blocking(move || of.listed(&greeting, &objects));
-    listed.await.map_err(|error| NetError::Ended { what: format!("its objects: {error}") })??;
+    let listed = tokio::task::spawn_blocking(move || link.listed(&reply, &objects));
+    listed.await.map_err(|error| NetError::Ended {
+        what: format!("cannot record its objects: {error}"),
+    })??;
     *was_there = true;
     let (over, is_over) = watch::channel(false);
     tracing::info!(tome = %peer.tome, objects = count, "answers at {}", peer.address);
     *peer.state() =
         State::ActiveSession(ActiveSession { client, session: first.session, over: is_over });
-    let ended = exchange(peer, set_link, said, &outgoing, &mut incoming).await;
+    let ended = exchange(peer, set_link, queue, &outgoing, &mut incoming).await;
     // There may be no receiver.
     let _ = over.send(true);
     ended
 }
 
 /// Lists all its objects.
-async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<Listed>> {
-    let mut objects: Vec<Listed> = Vec::new();
+async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<ListedObject>> {
+    let mut objects: Vec<ListedObject> = Vec::new();
     loop {
         let after = objects.last().map(|object| object.name.clone());
         let max = u32::try_from(PAGE_MAX).unwrap_or(u32::MAX);
         let page = client.list(ListRequest { after: after.clone(), max }).await;
-        let page = page.map_err(|e| why(peer, &e))?.objects;
+        let page = page.map_err(|e| net_error(peer, &e))?.objects;
         let (is_last, first) = (page.len() < PAGE_MAX, page.first().map(|o| o.name.clone()));
         if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
             return Err(NetError::Undecoded { what: "a page of names" });
         }
-        for Wire { name, blocks, placed } in page {
+        for WireObject { name, blocks, placed } in page {
             let placed = match &placed[..] {
                 [] => None,
-                placed => Some(decode("where an object lies", placed)?),
+                placed => Some(decode("an object location", placed)?),
             };
-            objects.push(Listed { name, blocks, placed });
+            objects.push(ListedObject { name, blocks, placed });
         }
         if is_last {
             return Ok(objects);
@@ -184,7 +186,7 @@ async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<Listed>> {
 async fn exchange(
     peer: &RemotePeer,
     set_link: &SetLink,
-    said: &mut mpsc::Receiver<FromSet>,
+    queue: &mut mpsc::Receiver<FromSet>,
     outgoing: &mpsc::Sender<FromSet>,
     incoming: &mut Streaming<ToSet>,
 ) -> Result<()> {
@@ -192,14 +194,14 @@ async fn exchange(
         // Reserve first: messages for a stalled connection stay in the queue that counts drops.
         let next = async {
             let room = outgoing.reserve().await.ok()?;
-            Some((room, said.recv().await?))
+            Some((room, queue.recv().await?))
         };
         tokio::select! {
             next = next => match next {
                 Some((room, next)) => room.send(next),
                 None => return Ok(()),
             },
-            next = incoming.message() => match next.map_err(|e| why(peer, &e))? {
+            next = incoming.message() => match next.map_err(|e| net_error(peer, &e))? {
                 Some(next) => receive(peer, set_link, next)?,
                 None => return Ok(()),
             },
@@ -208,13 +210,13 @@ async fn exchange(
 }
 
 /// Delivers a message or token of the tome, which may speak only for itself.
-fn receive(peer: &RemotePeer, set_link: &SetLink, said: ToSet) -> Result<()> {
-    if !said.token.is_empty() {
-        set_link.deliver_to_token_manager(decode("a token", &said.token)?);
+fn receive(peer: &RemotePeer, set_link: &SetLink, message: ToSet) -> Result<()> {
+    if !message.token.is_empty() {
+        set_link.deliver_to_token_manager(decode("a token", &message.token)?);
     }
-    if let Some(letter) = said.letter {
+    if let Some(letter) = message.letter {
         if letter.set != peer.set().to_bytes() || letter.from != peer.tome.get() {
-            let what = "a letter is from another than its sender".to_owned();
+            let what = "a message claims to be from another tome".to_owned();
             return Err(NetError::Refused { what });
         }
         set_link.deliver(TomeId::new(letter.to), encoding::message(&letter.body)?);
@@ -222,6 +224,6 @@ fn receive(peer: &RemotePeer, set_link: &SetLink, said: ToSet) -> Result<()> {
     Ok(())
 }
 
-fn why(peer: &RemotePeer, status: &Status) -> NetError {
+fn net_error(peer: &RemotePeer, status: &Status) -> NetError {
     NetError::Tomes(crate::remote::failure::error(peer.tome, status))
 }

@@ -1,10 +1,10 @@
 //! Tomes over real sockets with real certificates, on simulated disks and a manual clock; and tests
 //! without sockets.
 
-mod alone;
 mod rejections;
 mod sets;
 mod siege;
 #[path = "../../../accept/tests/it/strangers.rs"]
 mod strangers;
+mod without_sockets;
 mod world;

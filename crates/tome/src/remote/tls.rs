@@ -93,23 +93,23 @@ impl Tls {
         let own = chain.first().map(|own| name_of(set, own)).transpose()?;
         if own != Some(name) {
             let what = format!(
-                "{}, and {} is what it is to be",
+                "{}, and not {}",
                 own.map_or_else(String::new, |own| own.in_set(set)),
                 name.in_set(set)
             );
             return Err(NetError::PeerName { what });
         }
-        Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
+        Self::from_parts(set, certificates(&files.ca)?, chain, key(&files.key)?)
     }
 
     /// Reads them without checking the name, as a dishonest peer would.
     #[cfg(test)]
     pub(crate) fn unchecked(files: &TlsFiles, set: TomeSetId) -> Result<Self> {
         let chain = certificates(&files.certificate)?;
-        Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
+        Self::from_parts(set, certificates(&files.ca)?, chain, key(&files.key)?)
     }
 
-    fn of(
+    fn from_parts(
         set: TomeSetId,
         authority: Vec<CertificateDer<'static>>,
         chain: Vec<CertificateDer<'static>>,
@@ -126,22 +126,22 @@ impl Tls {
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
         let verifier = verifier.build().map_err(|error| wrong(&error))?;
-        let mut accepts = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+        let mut server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|error| wrong(&error))?
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(|error| wrong(&error))?;
-        let mut connects = rustls::ClientConfig::builder_with_provider(provider)
+        let mut client = rustls::ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
             .map_err(|error| wrong(&error))?
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)
             .map_err(|error| wrong(&error))?;
-        accepts.alpn_protocols = vec![ALPN.to_vec()];
-        connects.alpn_protocols = vec![ALPN.to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(accepts));
-        Ok(Self { set, acceptor, connector: TlsConnector::from(Arc::new(connects)) })
+        server.alpn_protocols = vec![ALPN.to_vec()];
+        client.alpn_protocols = vec![ALPN.to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(server));
+        Ok(Self { set, acceptor, connector: TlsConnector::from(Arc::new(client)) })
     }
 
     /// The set of these certificates.
@@ -157,9 +157,9 @@ impl Tls {
     {
         let accepted = self.acceptor.accept(socket).await;
         let stream = accepted.map_err(|error| NetError::Tls { what: error.to_string() })?;
-        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let none = || NetError::PeerName { what: "nobody".to_owned() };
-        let name = name_of(self.set, shown.ok_or_else(none)?)?;
+        let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let none = || NetError::PeerName { what: "no peer".to_owned() };
+        let name = name_of(self.set, certificate.ok_or_else(none)?)?;
         Ok((stream, name))
     }
 
@@ -181,8 +181,8 @@ fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<PeerName>
     let mut names = parsed.valid_dns_names().filter_map(|dns| PeerName::read(set, dns));
     match (names.next(), names.next()) {
         (Some(name), None) => Ok(name),
-        (None, _) => Err(NetError::PeerName { what: format!("nobody of set {set}") }),
-        (Some(_), Some(_)) => Err(NetError::PeerName { what: format!("two of set {set}") }),
+        (None, _) => Err(NetError::PeerName { what: format!("no member of set {set}") }),
+        (Some(_), Some(_)) => Err(NetError::PeerName { what: format!("two members of set {set}") }),
     }
 }
 
@@ -190,7 +190,7 @@ fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<PeerName>
 pub(crate) fn text(path: &Path) -> Result<Vec<u8>> {
     let length = std::fs::metadata(path).map_err(NetError::read(path))?.len();
     if length > FILE_BYTES_MAX {
-        let what = format!("{length} bytes are too many");
+        let what = format!("its size of {length} bytes is over the limit");
         return Err(NetError::File { path: path.to_owned(), what });
     }
     std::fs::read(path).map_err(NetError::read(path))

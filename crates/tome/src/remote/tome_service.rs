@@ -2,7 +2,7 @@
 //!
 //! | call | permitted to |
 //! | --- | --- |
-//! | letters | a tome with a process of its own, for its own messages |
+//! | messages (`Letters`) | a tome with a process of its own, for its own messages |
 //! | a session | the process of the set, for messages of tomes that are there |
 //! | all others | the process of the set |
 //!
@@ -28,7 +28,7 @@ use crate::remote::wire::{
 use crate::remote::{NetError, Result};
 use crate::{Session, SetHandshake, StandaloneTome, TomeStatus, TomesError};
 
-/// Opens the tome; with an introduction, creates it if that permits.
+/// Opens the tome; with a handshake, creates it if that permits.
 pub(crate) type Open = dyn Fn(Option<&SetHandshake>) -> crate::Result<StandaloneTome> + Send + Sync;
 
 /// A tome that is served.
@@ -63,14 +63,14 @@ impl Served {
     /// Returns the tome, and opens it if needed.
     pub(crate) async fn opened(
         self: &Arc<Self>,
-        introduction: Option<SetHandshake>,
+        set_handshake: Option<SetHandshake>,
     ) -> crate::Result<Arc<StandaloneTome>> {
         let _one = self.opening.lock().await;
         if let Some(standalone) = self.standalone() {
             return Ok(standalone);
         }
         let open = Arc::clone(&self.open);
-        let opened = tokio::task::spawn_blocking(move || open(introduction.as_ref())).await;
+        let opened = tokio::task::spawn_blocking(move || open(set_handshake.as_ref())).await;
         let standalone = Arc::new(opened.map_err(|_| TomesError::Stopped)??);
         if *self.stopping.borrow() {
             return Err(TomesError::Stopped);
@@ -83,7 +83,7 @@ impl Served {
     pub(crate) async fn letters(&self, letters: Request<Streaming<Letter>>) -> RpcResult<Nothing> {
         let from = match peer_name(&letters)? {
             PeerName::Tome(tome) => tome,
-            PeerName::TokenManager => return Err(refused("the set sends letters in its sessions")),
+            PeerName::TokenManager => return Err(refused("the set sends messages in its session")),
         };
         let mut letters = letters.into_inner();
         let mut stopping = self.stopping.clone();
@@ -93,69 +93,69 @@ impl Served {
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(Nothing {}),
             };
             let Some(letter) = letter else { return Ok(Nothing {}) };
-            self.take(&letter, |claimed| claimed == from)?;
+            self.deliver(&letter, |claimed| claimed == from)?;
         }
     }
 
     /// Delivers a message that is for this tome and from one that the sender may speak for.
-    fn take(&self, letter: &Letter, may_be_from: impl Fn(TomeId) -> bool) -> RpcResult<()> {
+    fn deliver(&self, letter: &Letter, may_be_from: impl Fn(TomeId) -> bool) -> RpcResult<()> {
         let from = TomeId::new(letter.from);
         if letter.set != self.set.to_bytes() || letter.to != self.tome.get() {
-            return Err(refused("a letter is for another tome or set"));
+            return Err(refused("the message is for another tome or set"));
         }
         if !may_be_from(from) {
-            tracing::warn!(tome = %self.tome, "a letter claims to be from tome {from}, and is not");
-            return Err(refused("a letter is from another tome than its sender"));
+            tracing::warn!(tome = %self.tome, "a message falsely claims to be from tome {from}");
+            return Err(refused("the message claims to be from another tome"));
         }
         let message = encoding::message(&letter.body).map_err(invalid)?;
         // A tome that is not open yet loses it.
         if let Some(standalone) = self.standalone() {
-            standalone.told(from, message);
+            standalone.deliver(from, message);
         }
         Ok(())
     }
 
     pub(crate) async fn session(
         self: &Arc<Self>,
-        said: Request<Streaming<FromSet>>,
+        incoming: Request<Streaming<FromSet>>,
     ) -> RpcResult<mpsc::Receiver<RpcResult<ToSet>>> {
-        require_token_manager(&said)?;
-        let mut said = said.into_inner();
-        let first = said.message().await?.ok_or_else(|| refused("nobody is introduced"))?;
-        let introduction = encoding::introduction(&first.introduction).map_err(invalid)?;
-        let standalone = self.opened(Some(introduction.clone())).await.map_err(|e| status(&e))?;
-        let (session, greeting) =
-            standalone.begin_session(&introduction).await.map_err(|e| status(&e))?;
-        let (answers, answered) = mpsc::channel(ROUTE_MAX);
-        let greeting = encode("a greeting", &greeting).map_err(invalid)?;
+        require_token_manager(&incoming)?;
+        let mut incoming = incoming.into_inner();
+        let first = incoming.message().await?.ok_or_else(|| refused("the handshake is missing"))?;
+        let set_handshake = encoding::handshake(&first.introduction).map_err(invalid)?;
+        let standalone = self.opened(Some(set_handshake.clone())).await.map_err(|e| status(&e))?;
+        let (session, reply) =
+            standalone.begin_session(&set_handshake).await.map_err(|e| status(&e))?;
+        let (answers, stream) = mpsc::channel(ROUTE_MAX);
+        let greeting = encode("a handshake reply", &reply).map_err(invalid)?;
         let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
         // The first message always fits.
         let _ = answers.try_send(Ok(greeting));
-        tracing::info!(tome = %self.tome, session = session.0, "the set is there");
+        tracing::info!(tome = %self.tome, session = session.0, "the set is connected");
         self.peer_network.session_started(session.0, answers);
         let served = Arc::clone(self);
         tokio::spawn(async move {
-            if let Err(error) = served.listen(&standalone, said).await {
-                tracing::info!(tome = %served.tome, "the set is gone: {}", error.message());
+            if let Err(error) = served.listen(&standalone, incoming).await {
+                tracing::info!(tome = %served.tome, "the set disconnected: {}", error.message());
             }
-            served.peer_network.left(session.0);
+            served.peer_network.end_session(session.0);
         });
-        Ok(answered)
+        Ok(stream)
     }
 
     /// Receives the messages of a session until it is over.
     async fn listen(
         &self,
         standalone: &StandaloneTome,
-        mut said: Streaming<FromSet>,
+        mut incoming: Streaming<FromSet>,
     ) -> RpcResult<()> {
         let mut stopping = self.stopping.clone();
         loop {
             let message = tokio::select! {
-                message = said.message() => message?,
+                message = incoming.message() => message?,
                 _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(()),
-                () = standalone.given_up() => {
-                    return Err(Status::unavailable("the tome is given up until it works again"));
+                () = standalone.wait_until_given_up() => {
+                    return Err(Status::unavailable("the tome failed, until it works again"));
                 }
             };
             let Some(FromSet { token, letter, .. }) = message else { return Ok(()) };
@@ -163,31 +163,32 @@ impl Served {
                 standalone.deliver_from_token_manager(decode("a token", &token).map_err(invalid)?);
             }
             if let Some(letter) = letter {
-                self.take(&letter, |claimed| self.tomes_at_set.contains(&claimed))?;
+                self.deliver(&letter, |claimed| self.tomes_at_set.contains(&claimed))?;
             }
         }
     }
 
     pub(crate) async fn put(&self, parts: Request<Streaming<PutPart>>) -> RpcResult<PutReply> {
-        let standalone = self.asked(&parts)?;
+        let standalone = self.authorize(&parts)?;
         let mut parts = parts.into_inner();
-        let first = parts.message().await?.ok_or_else(|| refused("nothing is put"))?;
-        let held = standalone.room(first.length).await.map_err(|e| status(&e))?;
+        let first = parts.message().await?.ok_or_else(|| refused("the put has no content"))?;
+        let permit = standalone.room(first.length).await.map_err(|e| status(&e))?;
         let length = usize::try_from(first.length).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(length);
         while let Some(part) = parts.message().await? {
             if part.bytes.len() > length - bytes.len() {
-                return Err(Status::invalid_argument("more comes than was said"));
+                return Err(Status::invalid_argument("there are more bytes than announced"));
             }
             bytes.extend(part.bytes);
         }
         if bytes.len() != length {
-            return Err(Status::invalid_argument("less comes than was said"));
+            return Err(Status::invalid_argument("there are fewer bytes than announced"));
         }
         let avoided = first.avoided.into_iter().map(TomeId::new).collect();
-        let done = standalone.put(Session(first.session), first.name, (bytes, avoided), held).await;
+        let done =
+            standalone.put(Session(first.session), first.name, (bytes, avoided), permit).await;
         let placed = done.map_err(|e| status(&e))?;
-        let placed = placed.map(|placed| encode("where an object lies", &placed)).transpose();
+        let placed = placed.map(|placed| encode("an object location", &placed)).transpose();
         Ok(PutReply { placed: placed.map_err(invalid)?.unwrap_or_default() })
     }
 
@@ -196,48 +197,48 @@ impl Served {
         &self,
         parts: Request<Streaming<Bytes>>,
     ) -> RpcResult<mpsc::Receiver<RpcResult<Bytes>>> {
-        let standalone = self.asked(&parts)?;
+        let standalone = self.authorize(&parts)?;
         let query = join_parts(&mut parts.into_inner()).await?;
         let query = encoding::query(&query).map_err(invalid)?;
-        let said = standalone.answer(query).await.map_err(|e| status(&e))?;
-        Ok(in_parts(encode("an answer", &said).map_err(invalid)?))
+        let reply = standalone.answer(query).await.map_err(|e| status(&e))?;
+        Ok(in_parts(encode("an answer", &reply).map_err(invalid)?))
     }
 
     pub(crate) async fn get(
         &self,
         named: Request<Named>,
     ) -> RpcResult<mpsc::Receiver<RpcResult<Bytes>>> {
-        let standalone = self.asked(&named)?;
+        let standalone = self.authorize(&named)?;
         let Named { name, is_own } = named.into_inner();
         let object = standalone.get(name, is_own).await.map_err(|e| status(&e))?;
         Ok(in_parts(object))
     }
 
     pub(crate) async fn delete(&self, named: Request<Named>) -> RpcResult<Nothing> {
-        let done = self.asked(&named)?.delete(named.into_inner().name).await;
+        let done = self.authorize(&named)?.delete(named.into_inner().name).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 
     pub(crate) async fn protected(&self, named: Request<Named>) -> RpcResult<Nothing> {
-        let done = self.asked(&named)?.protected(named.into_inner().name).await;
+        let done = self.authorize(&named)?.protected(named.into_inner().name).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 
-    pub(crate) async fn status(&self, asked: Request<Nothing>) -> RpcResult<StatusReply> {
-        let told = self.asked(&asked)?.status().await.map_err(|e| status(&e))?;
-        Ok(status_reply(told))
+    pub(crate) async fn status(&self, request: Request<Nothing>) -> RpcResult<StatusReply> {
+        let tome_status = self.authorize(&request)?.status().await.map_err(|e| status(&e))?;
+        Ok(status_reply(tome_status))
     }
 
-    pub(crate) async fn list(&self, asked: Request<ListRequest>) -> RpcResult<ListReply> {
-        let standalone = self.asked(&asked)?;
+    pub(crate) async fn list(&self, request: Request<ListRequest>) -> RpcResult<ListReply> {
+        let standalone = self.authorize(&request)?;
         // Its set sends no other request before that.
-        standalone.probed().await;
-        let ListRequest { after, max } = asked.into_inner();
+        standalone.wait_until_probed().await;
+        let ListRequest { after, max } = request.into_inner();
         let max = usize::try_from(max).unwrap_or(PAGE_MAX).min(PAGE_MAX);
         let object_page = standalone.object_page(after, max).await.map_err(|e| status(&e))?;
         let objects = object_page.objects.into_iter();
-        let listed = |object: crate::Listed| {
-            let placed = object.placed.map(|placed| encode("where an object lies", &placed));
+        let listed = |object: crate::ListedObject| {
+            let placed = object.placed.map(|placed| encode("an object location", &placed));
             let placed = placed.transpose().map_err(invalid)?.unwrap_or_default();
             Ok(Listed { name: object.name, blocks: object.blocks, placed })
         };
@@ -245,7 +246,7 @@ impl Served {
     }
 
     /// Returns the tome, if the set sent the request.
-    fn asked<T>(&self, request: &Request<T>) -> RpcResult<Arc<StandaloneTome>> {
+    fn authorize<T>(&self, request: &Request<T>) -> RpcResult<Arc<StandaloneTome>> {
         require_token_manager(request)?;
         let why = "no set has begun a session with it yet".to_owned();
         let away = TomesError::Away { tome: self.tome, why };
@@ -272,7 +273,7 @@ pub(crate) async fn join_parts(parts: &mut Streaming<Bytes>) -> RpcResult<Vec<u8
     let mut bytes = Vec::new();
     while let Some(part) = parts.message().await? {
         if bytes.len() + part.bytes.len() > REPLY_BYTES_MAX {
-            return Err(Status::resource_exhausted("more comes than anything is long"));
+            return Err(Status::resource_exhausted("there are more bytes than the limit"));
         }
         bytes.extend(part.bytes);
     }
@@ -282,13 +283,13 @@ pub(crate) async fn join_parts(parts: &mut Streaming<Bytes>) -> RpcResult<Vec<u8
 /// Returns the sender's name, from its certificate.
 fn peer_name<T>(request: &Request<T>) -> RpcResult<PeerName> {
     let name = request.extensions().get::<PeerName>().copied();
-    name.ok_or_else(|| refused("nobody knows who that is"))
+    name.ok_or_else(|| refused("the peer is unknown"))
 }
 
 fn require_token_manager<T>(request: &Request<T>) -> RpcResult<()> {
     match peer_name(request)? {
         PeerName::TokenManager => Ok(()),
-        PeerName::Tome(_) => Err(refused("only the set may ask for that")),
+        PeerName::Tome(_) => Err(refused("only the set may send this request")),
     }
 }
 
@@ -311,25 +312,25 @@ fn status_reply(status: TomeStatus) -> StatusReply {
         scrub_next: status.scrubbed.next,
         scrub_spent_ns: status.scrubbed.spent.as_nanos(),
         scrub_passes: status.scrubbed.passes,
-        wakes: status.wakes,
-        wakes_by: status.wakes_by.to_vec(),
-        wakes_of_a_day: status.wakes_of_a_day,
+        wakes: status.spin_ups,
+        wakes_by: status.spin_ups_by_cause.to_vec(),
+        wakes_of_a_day: status.spin_ups_last_day,
         scrub_began: status.scrub_began.map(UnixTime::as_millis),
         bad: status.bad,
         spending: status.spending.map(budget_reply),
         healed: status.healed,
         to_scrub: status.to_scrub,
         blocks: status.blocks,
-        trouble: status.trouble,
+        trouble: status.failure,
         alarms: status.alarms,
     }
 }
 
-fn budget_reply(of: fulgurite_tome_core::Spending) -> crate::remote::wire::Spending {
+fn budget_reply(spending: fulgurite_tome_core::Spending) -> crate::remote::wire::Spending {
     crate::remote::wire::Spending {
-        per_day: of.per_day,
-        left: of.left,
-        put_off_ns: of.deferred_for.map(Duration::as_nanos),
-        overdrawn: of.overdrawn,
+        per_day: spending.per_day,
+        left: spending.left,
+        put_off_ns: spending.deferred_for.map(Duration::as_nanos),
+        overdrawn: spending.overdrawn,
     }
 }

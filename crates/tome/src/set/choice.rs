@@ -3,13 +3,13 @@
 //! ```text
 //! no tome is lost      the one with the most room among spinning ones, or among all
 //! some are             the same among those with a region whose group has none of the lost; the
-//!                      tome selects such a region, since it is told which are lost
+//!                      request names the lost tomes, so the tome selects such a region
 //! none such has room   any, and the status of the set says so: what is put there is protected
 //!                      when the member slots of the lost tomes have moved
 //! ```
 //!
 //! The chosen tome may refuse an object because no single region has room; then the next one is
-//! asked. Among the candidates, the one that lately took an object of the same affinity group comes
+//! tried. Among the candidates, the one that lately took an object of the same affinity group comes
 //! first, so that what is read together needs few spin-ups (`fulgurite_tome_core::placement`). Not
 //! here: affinity groups themselves.
 
@@ -39,33 +39,33 @@ pub(super) struct Choice {
 #[derive(Debug)]
 struct GroupState {
     groups: Vec<Group>,
-    seated: BTreeSet<TomeId>,
+    slot_holders: BTreeSet<TomeId>,
     /// Cached: tomes with data in groups without any of these lost tomes.
     healthy_tomes: Option<(BTreeSet<TomeId>, Arc<BTreeSet<TomeId>>)>,
 }
 
-/// Tomes that were asked to take an object, and why they refused.
+/// Tomes that refused an object, and why.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    whole: BTreeMap<TomeId, TomesError>,
+    healthy: BTreeMap<TomeId, TomesError>,
     any: BTreeMap<TomeId, TomesError>,
 }
 
-/// The tome that is asked to take an object.
+/// The tome to which an object is put.
 #[derive(Debug)]
 pub(super) struct PutTarget {
     pub(super) tome: TomeId,
     /// Lost tomes, whose groups are avoided; empty when any group will do.
     pub(super) avoided: BTreeSet<TomeId>,
-    /// Whether a tome is lost, so that the one that is asked may refuse.
+    /// Whether a tome is lost, so that the chosen one may refuse.
     pub(super) is_careful: bool,
 }
 
 impl Refusals {
     /// Records that a tome has no room for the object under these conditions.
     pub(super) fn record(&mut self, chosen: &PutTarget, error: TomesError) {
-        let of = if chosen.avoided.is_empty() { &mut self.any } else { &mut self.whole };
-        of.insert(chosen.tome, error);
+        let refusals = if chosen.avoided.is_empty() { &mut self.any } else { &mut self.healthy };
+        refusals.insert(chosen.tome, error);
     }
 
     /// Returns the final error: a refusal says more than that there is no other tome.
@@ -83,7 +83,7 @@ impl Choice {
 
     /// Updates a group after a member slot moved.
     pub(super) fn member_slot_moved(&self, planned: &Move) {
-        let mut known = self.known();
+        let mut known = self.lock();
         let mut groups = std::mem::take(&mut known.groups);
         for group in groups.iter_mut().filter(|group| group.id() == planned.group) {
             // Idempotent: a repeated move changes nothing.
@@ -94,42 +94,43 @@ impl Choice {
 
     /// Returns the lost tomes that have member slots.
     fn lost(&self, is_lost: impl Fn(TomeId) -> bool) -> BTreeSet<TomeId> {
-        self.known().seated.iter().copied().filter(|tome| is_lost(*tome)).collect()
+        self.lock().slot_holders.iter().copied().filter(|tome| is_lost(*tome)).collect()
     }
 
     /// Returns the tomes with data in a group without any of these.
     fn healthy_tomes(&self, lost: &BTreeSet<TomeId>) -> Arc<BTreeSet<TomeId>> {
-        let mut known = self.known();
-        if let Some((of, healthy_tomes)) = &known.healthy_tomes
-            && of == lost
+        let mut known = self.lock();
+        if let Some((known_lost, healthy_tomes)) = &known.healthy_tomes
+            && known_lost == lost
         {
             return Arc::clone(healthy_tomes);
         }
-        let is_whole = |group: &&Group| !group.seats().iter().any(|seat| lost.contains(&seat.tome));
+        let is_healthy =
+            |group: &&Group| !group.seats().iter().any(|slot| lost.contains(&slot.tome));
         let data = |group: &Group| group.seats()[..group.split().data() as usize].to_vec();
-        let seats = known.groups.iter().filter(is_whole).flat_map(data);
-        let healthy_tomes = Arc::new(seats.map(|seat| seat.tome).collect());
+        let slots = known.groups.iter().filter(is_healthy).flat_map(data);
+        let healthy_tomes = Arc::new(slots.map(|slot| slot.tome).collect());
         known.healthy_tomes = Some((lost.clone(), Arc::clone(&healthy_tomes)));
         healthy_tomes
     }
 
     /// Returns the groups of some regions.
     fn groups_of(&self, regions: &BTreeSet<RegionId>) -> Vec<Group> {
-        let known = self.known();
-        let has = |group: &&Group| group.seats().iter().any(|seat| regions.contains(seat));
+        let known = self.lock();
+        let has = |group: &&Group| group.seats().iter().any(|slot| regions.contains(slot));
         known.groups.iter().filter(has).cloned().collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, GroupState> {
+    fn lock(&self) -> MutexGuard<'_, GroupState> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl GroupState {
     fn new(groups: Vec<Group>) -> Self {
-        let seats = groups.iter().flat_map(Group::seats);
-        let seated = seats.map(|seat| seat.tome).collect();
-        Self { groups, seated, healthy_tomes: None }
+        let slots = groups.iter().flat_map(Group::seats);
+        let slot_holders = slots.map(|slot| slot.tome).collect();
+        Self { groups, slot_holders, healthy_tomes: None }
     }
 }
 
@@ -139,33 +140,34 @@ impl TomeSet {
         &self,
         object: (&str, u64),
         affinity: Option<AffinityGroup>,
-        passed: &mut Refusals,
+        refusals: &mut Refusals,
     ) -> Result<PutTarget> {
         let lost = self.lost_tomes();
         let is_careful = !lost.is_empty();
         if is_careful {
             let healthy_tomes = self.choice.healthy_tomes(&lost);
-            let may =
-                |tome: TomeId| healthy_tomes.contains(&tome) && !passed.whole.contains_key(&tome);
-            match self.reserve(object, affinity, may) {
+            let is_allowed = |tome: TomeId| {
+                healthy_tomes.contains(&tome) && !refusals.healthy.contains_key(&tome)
+            };
+            match self.reserve(object, affinity, is_allowed) {
                 Err(TomesError::Tome(TomeError::Full { .. })) => {}
                 tome => return Ok(PutTarget { tome: tome?, avoided: lost, is_careful }),
             }
             // A tome with too many deltas in flight has room once its parities have applied more of
             // them.
-            let backlog = passed.whole.extract_if(.., |_, why| why.is_backlog()).next();
+            let backlog = refusals.healthy.extract_if(.., |_, why| why.is_backlog()).next();
             if let Some((_, backlog)) = backlog {
                 return Err(backlog);
             }
         }
-        match self.reserve(object, affinity, |tome| !passed.any.contains_key(&tome)) {
+        match self.reserve(object, affinity, |tome| !refusals.any.contains_key(&tome)) {
             Ok(tome) => Ok(PutTarget { tome, avoided: BTreeSet::new(), is_careful }),
-            Err(none) => Err(std::mem::take(passed).final_error(none)),
+            Err(none) => Err(std::mem::take(refusals).final_error(none)),
         }
     }
 
     /// Records whether groups without a lost tome had room for an object.
-    pub(super) fn chosen(&self, chosen: &PutTarget) {
+    pub(super) fn record_choice(&self, chosen: &PutTarget) {
         let is_degraded = chosen.is_careful && chosen.avoided.is_empty();
         self.choice.is_degraded.store(is_degraded, Ordering::Relaxed);
     }
@@ -176,9 +178,9 @@ impl TomeSet {
         &self,
         object: (&str, u64),
         affinity: Option<AffinityGroup>,
-        may: impl Fn(TomeId) -> bool,
+        is_allowed: impl Fn(TomeId) -> bool,
     ) -> Result<TomeId> {
-        let is_live = |tome: TomeId| may(tome) && self.accepts_objects(tome);
+        let is_live = |tome: TomeId| is_allowed(tome) && self.accepts_objects(tome);
         let now = self.choice.clock.passed();
         Ok(lock(&self.names)
             .reserve(object, (affinity, now), is_live, |tome| self.is_spinning(tome))?)
@@ -186,7 +188,7 @@ impl TomeSet {
 
     /// Whether a tome accepts new objects.
     fn accepts_objects(&self, tome: TomeId) -> bool {
-        !self.closed.has(tome) && self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
+        !self.closed.has(tome) && self.tomes.get(&tome).is_some_and(|handle| !is_lost(handle))
     }
 
     /// Returns the tomes with member slots that do not answer.
@@ -216,7 +218,7 @@ impl TomeSet {
         if lost.is_empty() || self.choice.is_degraded.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let is_broken = |group: &Group| group.seats().iter().any(|seat| lost.contains(&seat.tome));
+        let is_broken = |group: &Group| group.seats().iter().any(|slot| lost.contains(&slot.tome));
         let has_healthy_room =
             self.choice.healthy_tomes(&lost).iter().any(|tome| self.accepts_objects(*tome));
         Ok(has_healthy_room && self.groups_of(name)?.iter().any(is_broken))
@@ -235,8 +237,8 @@ impl TomeSet {
         }
         let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
         Some(format!(
-            "every group with room has a lost tome ({}): what is put there is not protected before \
-             its seats have moved",
+            "every group with room has a lost tome ({}): new objects are not protected \
+             until its member slots have moved",
             lost.join(", ")
         ))
     }
@@ -250,7 +252,7 @@ impl TomeSet {
 }
 
 /// Whether an error means that a tome is lost, or does not answer.
-pub(super) const fn is_of_lost(error: &TomesError) -> bool {
+pub(super) const fn is_tome_unavailable(error: &TomesError) -> bool {
     matches!(
         error,
         TomesError::GivenUp { .. } | TomesError::Away { .. } | TomesError::Unanswered { .. }

@@ -1,9 +1,9 @@
 //! Degraded reads: an object is read without its own tome, from the others of its group.
 //!
 //! ```text
-//! its tome is lost         as many members as the group has data are asked, spinning ones first
-//!                          the result does not match the recorded signatures --> all are asked
-//! its tome sleeps, and     those are asked, without a spin-up; if the result does not match,
+//! its tome is lost         a request to as many members as the group has data, spinning first
+//!                          the result does not match the recorded signatures --> to all
+//! its tome sleeps, and     a request to those, without a spin-up; if the result does not match,
 //! that many others spin    its own tome is spun up
 //! ```
 //!
@@ -56,11 +56,11 @@ struct Part {
     blocks: Vec<(usize, Offset)>,
 }
 
-/// Which members to ask.
+/// Which members get the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberSelection {
     /// Those whose disks spin.
-    Turning,
+    Spinning,
     /// As many as needed, spinning ones first.
     Enough,
     /// All of them.
@@ -76,8 +76,8 @@ impl Default for DegradedReads {
 
 impl DegradedReads {
     pub(super) fn counts(&self) -> DegradedReadCounts {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        DegradedReadCounts { lost: of(&self.lost), asleep: of(&self.asleep) }
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        DegradedReadCounts { lost: load(&self.lost), asleep: load(&self.asleep) }
     }
 
     /// Fails reads that wait for memory when the set stops.
@@ -96,7 +96,7 @@ impl TomeSet {
         given_up: impl Fn(String) -> TomesError,
     ) -> Result<Vec<u8>> {
         let Some(placed) = self.pieces.get(tome, name)? else {
-            return Err(given_up(format!("{why}; nobody else knows where its objects lie")));
+            return Err(given_up(format!("{why}; there is no record of where its objects are")));
         };
         for selection in [MemberSelection::Enough, MemberSelection::All] {
             match self.read_degraded(tome, &placed, selection).await {
@@ -113,24 +113,24 @@ impl TomeSet {
             }
         }
         Err(given_up(format!(
-            "{why}; \"{name}\" is not in its group as it was put: it was not in every parity when \
+            "{why}; \"{name}\" cannot be read from its group: it was not in every parity when \
              its tome was lost, or its group is being written"
         )))
     }
 
     /// Reads an object of a sleeping tome, if enough others of its group spin; `None` if its own
-    /// tome must be asked.
+    /// tome must read it.
     pub(super) async fn read_from_spinning(&self, tome: TomeId, name: &str) -> Option<Vec<u8>> {
         if self.is_spinning(tome) {
             return None;
         }
-        let turning = self.tomes.keys().filter(|other| self.is_spinning(**other)).count();
-        if turning < self.split.data() as usize {
+        let spinning = self.tomes.keys().filter(|other| self.is_spinning(**other)).count();
+        if spinning < self.split.data() as usize {
             return None;
         }
-        // On any failure its own tome is asked next, and reports it.
+        // On any failure its own tome gets the request next, and reports it.
         let placed = self.pieces.get(tome, name).ok()??;
-        let bytes = self.read_degraded(tome, &placed, MemberSelection::Turning).await.ok()??;
+        let bytes = self.read_degraded(tome, &placed, MemberSelection::Spinning).await.ok()??;
         self.degraded_reads.asleep.fetch_add(1, Ordering::Relaxed);
         Some(bytes)
     }
@@ -150,16 +150,17 @@ impl TomeSet {
         let object = &placed.object;
         let mut found: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for part in self.parts(tome, placed)? {
-            let _held = self.reserve_memory(&part).await?;
+            let _permit = self.reserve_memory(&part).await?;
             let replies = self.holdings(tome, &part, selection).await?;
-            for (at, (block, _)) in part.blocks.iter().enumerate() {
-                let of_block: Vec<Holding> = replies.iter().map(|all| all[at].clone()).collect();
+            for (index, (block, _)) in part.blocks.iter().enumerate() {
+                let block_holdings: Vec<Holding> =
+                    replies.iter().map(|all| all[index].clone()).collect();
                 let (group, split) = (part.group.id(), part.group.split());
-                let made = offline_read::recover(group, split, part.member, &of_block)?;
-                if signature(&made).0 != placed.signatures[*block] {
+                let recovered = offline_read::recover(group, split, part.member, &block_holdings)?;
+                if signature(&recovered).0 != placed.signatures[*block] {
                     return Ok(None);
                 }
-                found.insert(*block, made);
+                found.insert(*block, recovered);
             }
         }
         let mut bytes: Vec<u8> = found.into_values().flatten().collect();
@@ -170,8 +171,8 @@ impl TomeSet {
     /// Returns the blocks of an object by group.
     fn parts(&self, tome: TomeId, placed: &ObjectLocation) -> Result<Vec<Part>> {
         let mut by_region: BTreeMap<RegionIndex, Vec<(usize, Offset)>> = BTreeMap::new();
-        for (at, (index, offset)) in placed.object.blocks.iter().enumerate() {
-            by_region.entry(*index).or_default().push((at, *offset));
+        for (position, (index, offset)) in placed.object.blocks.iter().enumerate() {
+            by_region.entry(*index).or_default().push((position, *offset));
         }
         let groups = self.store.groups()?;
         let part = |(index, blocks): (RegionIndex, Vec<(usize, Offset)>)| {
@@ -189,8 +190,8 @@ impl TomeSet {
         let members = u64::from(part.group.split().total());
         let bytes = members * part.blocks.len() as u64 * self.layout.block_bytes();
         let grains = grains(bytes.min(DEGRADED_READ_BYTES_MAX.get()));
-        let held = Arc::clone(&self.degraded_reads.room).acquire_many_owned(grains).await;
-        held.map_err(|_| TomesError::Stopped)
+        let permit = Arc::clone(&self.degraded_reads.room).acquire_many_owned(grains).await;
+        permit.map_err(|_| TomesError::Stopped)
     }
 
     /// Returns the holdings of other members of a group, at least as many as needed.
@@ -202,22 +203,24 @@ impl TomeSet {
     ) -> Result<Vec<Vec<Holding>>> {
         let (group, need) = (part.group.id(), part.group.split().data() as usize);
         let offsets: Vec<Offset> = part.blocks.iter().map(|(_, offset)| *offset).collect();
-        let others = part.group.seats().iter().map(|seat| seat.tome).filter(|tome| *tome != lost);
-        let (turning, still): (Vec<TomeId>, Vec<TomeId>) =
+        let others = part.group.seats().iter().map(|slot| slot.tome).filter(|tome| *tome != lost);
+        let (spinning, sleeping): (Vec<TomeId>, Vec<TomeId>) =
             others.partition(|t| self.is_spinning(*t));
-        let still = if selection == MemberSelection::Turning { Vec::new() } else { still };
+        let sleeping = if selection == MemberSelection::Spinning { Vec::new() } else { sleeping };
         let mut left: VecDeque<TomeId> =
-            turning.into_iter().chain(still).filter(|tome| self.is_usable(*tome)).collect();
-        let wanted = if selection == MemberSelection::All { left.len() } else { need };
+            spinning.into_iter().chain(sleeping).filter(|tome| self.is_usable(*tome)).collect();
+        let count = if selection == MemberSelection::All { left.len() } else { need };
         let (mut pending, mut all, mut refused) = (VecDeque::new(), Vec::new(), None);
         loop {
-            while all.len() + pending.len() < wanted
+            while all.len() + pending.len() < count
                 && let Some(tome) = left.pop_front()
             {
                 let (reply, answer) = oneshot::channel();
                 let (offsets, may_spin_up) =
-                    (offsets.clone(), selection != MemberSelection::Turning);
-                match self.ask(tome, TomeRequest::Hold { group, offsets, may_spin_up, reply }) {
+                    (offsets.clone(), selection != MemberSelection::Spinning);
+                match self
+                    .send_request(tome, TomeRequest::Hold { group, offsets, may_spin_up, reply })
+                {
                     Ok(()) => pending.push_back(answer),
                     Err(error) => refused = Some(error),
                 }
@@ -243,7 +246,7 @@ impl TomeSet {
 
     /// Whether a tome serves requests.
     fn is_usable(&self, tome: TomeId) -> bool {
-        self.tomes.get(&tome).is_some_and(|seat| !is_lost(seat))
+        self.tomes.get(&tome).is_some_and(|handle| !is_lost(handle))
     }
 }
 

@@ -25,7 +25,7 @@ use fulgurite_tome_core::{Epoch, GroupId, Layout, PhysicalBlock, TomeError, Tome
 use fulgurite_units::{Clock, Duration, Instant, Seed, TomeSetId, error_chain};
 
 use super::local::Local;
-use super::{Entropy, Seat, TomeSet};
+use super::{Entropy, TomeHandle, TomeSet};
 use crate::disk::Disk;
 use crate::driver::DriverMessage;
 use crate::fail_point::FailPoints;
@@ -45,18 +45,18 @@ pub struct InventoryProgress {
     /// Physical blocks read so far.
     pub read: u64,
     /// Physical blocks in all.
-    pub of: u64,
+    pub total: u64,
     /// Blocks found in them.
     pub blocks: u64,
     /// Why it is stuck, until it is requested again or the set is reopened.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl InventoryProgress {
     /// Whether everything was read.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        self.of > 0 && self.read >= self.of
+        self.total > 0 && self.read >= self.total
     }
 }
 
@@ -82,39 +82,40 @@ impl RebuiltTome {
         let tome = self.tome;
         let mut reasons = Vec::new();
         if !self.lost.is_empty() {
-            let some: Vec<&str> =
+            let names: Vec<&str> =
                 self.lost.iter().take(NAMES_LISTED_MAX).map(String::as_str).collect();
             reasons.push(format!(
-                "tome {tome}: {} objects were not whole when its metadata store was rebuilt, and \
+                "tome {tome}: {} objects were not intact when its metadata store was rebuilt, and \
                  are gone: {}",
                 self.lost.len(),
-                some.join(", ")
+                names.join(", ")
             ));
         }
-        let differs = |(group, blocks): &(GroupId, u64)| {
+        let mismatch = |(group, blocks): &(GroupId, u64)| {
             format!(
-                "tome {tome}: {blocks} blocks of group {group} are not as its code word says, \
+                "tome {tome}: {blocks} blocks of group {group} do not match its codeword \
                  after its metadata store was rebuilt"
             )
         };
-        reasons.extend(self.differing.iter().map(differs));
+        reasons.extend(self.differing.iter().map(mismatch));
         reasons
     }
 
     /// Returns the same with a line for each lost object.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn report_lines(&self) -> Vec<String> {
         let tome = self.tome;
-        let lost = |name: &String| format!("tome {tome}: object \"{name}\" was not whole: lost");
+        let lost =
+            |name: &String| format!("tome {tome}: object \"{name}\" was not intact and is lost");
         let others = self.reasons().into_iter().skip(usize::from(!self.lost.is_empty()));
         self.lost.iter().map(lost).chain(others).collect()
     }
 
     pub(super) fn log(&self) {
         let Self { tome, objects, bad, .. } = self;
-        tracing::warn!(%tome, objects, bad, "its metadata store was rebuilt out of its disk");
+        tracing::warn!(%tome, objects, bad, "its metadata store was rebuilt from its disk");
         for name in &self.lost {
-            tracing::error!(%tome, name, "not whole when the metadata store was rebuilt: lost");
+            tracing::error!(%tome, name, "not intact when the metadata store was rebuilt: lost");
         }
         self.reasons().iter().for_each(|why| tracing::error!("{why}"));
     }
@@ -139,12 +140,14 @@ pub(super) struct InventoryRunner {
 struct RunningInventory {
     inbox: SyncSender<DriverMessage>,
     thread: Option<JoinHandle<()>>,
-    told: Arc<Mutex<InventoryProgress>>,
+    progress: Arc<Mutex<InventoryProgress>>,
 }
 
 impl std::fmt::Debug for InventoryRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surveyor").field("directory", &self.directory).finish_non_exhaustive()
+        f.debug_struct("InventoryRunner")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
     }
 }
 
@@ -186,12 +189,12 @@ impl InventoryRunner {
     pub(super) fn begin(&self, tome: TomeId) -> Result<()> {
         let mut inventories = lock(&self.inventories);
         // One that was stuck continues.
-        let is_over = |running: &RunningInventory| lock(&running.told).trouble.is_some();
+        let is_over = |running: &RunningInventory| lock(&running.progress).failure.is_some();
         if let Some(thread) =
             inventories.get_mut(&tome).filter(|u| is_over(u)).map(|u| u.thread.take())
         {
             if thread.is_some_and(|thread| thread.join().is_err()) {
-                tracing::error!("the thread of a survey panicked");
+                tracing::error!("the thread of an inventory panicked");
             }
             inventories.remove(&tome);
         }
@@ -199,7 +202,7 @@ impl InventoryRunner {
             return Ok(());
         }
         let folder = self.folder(tome);
-        std::fs::create_dir_all(&folder).map_err(TomesError::io("make", &folder))?;
+        std::fs::create_dir_all(&folder).map_err(TomesError::io("create", &folder))?;
         let lock = crate::metadata_store::lock(&folder)?;
         let identity = TomeIdentity::new(self.set, tome, self.layout);
         let inventory = Inventory::begin(&folder, &identity)?;
@@ -207,8 +210,9 @@ impl InventoryRunner {
         let (inbox, messages) = sync_channel(INBOX_MAX);
         crate::driver::listen(&self.clock, inbox.clone());
         self.network.add(tome, inbox.clone());
-        let (read, of) = (inventory.next(), self.layout.physical_blocks());
-        let told = Arc::new(Mutex::new(InventoryProgress { read, of, blocks: 0, trouble: None }));
+        let (read, total) = (inventory.next(), self.layout.physical_blocks());
+        let progress =
+            Arc::new(Mutex::new(InventoryProgress { read, total, blocks: 0, failure: None }));
         let nonce = Seed::new(u64::from(tome.get())).child(&self.entropy.draw());
         let reader = Reader {
             _lock: lock,
@@ -222,35 +226,35 @@ impl InventoryRunner {
             clock: self.clock.clone(),
             fail: Arc::clone(&self.fail),
             holder: Holder::new(nonce.stream().next_u64()),
-            told: Arc::clone(&told),
+            progress: Arc::clone(&progress),
             is_stopping: false,
         };
         let thread = std::thread::Builder::new()
             .name(format!("survey-{tome}"))
             .spawn(move || reader.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
-        inventories.insert(tome, RunningInventory { inbox, thread: Some(thread), told });
+        inventories.insert(tome, RunningInventory { inbox, thread: Some(thread), progress });
         Ok(())
     }
 
     /// Returns the progress of a tome's inventory.
     fn inventory_progress(&self, tome: TomeId) -> Option<InventoryProgress> {
-        lock(&self.inventories).get(&tome).map(|running| lock(&running.told).clone())
+        lock(&self.inventories).get(&tome).map(|running| lock(&running.progress).clone())
     }
 
     /// Returns why a tome is lost, and what is done about it.
-    pub(super) fn told(&self, tome: TomeId, why: &str) -> String {
+    pub(super) fn loss_reason(&self, tome: TomeId, why: &str) -> String {
         match self.inventory_progress(tome) {
             None => why.to_owned(),
-            Some(InventoryProgress { trouble: Some(trouble), .. }) => {
-                format!("{why}; its disk is not read whole: {trouble}")
+            Some(InventoryProgress { failure: Some(failure), .. }) => {
+                format!("{why}; its disk cannot be read completely: {failure}")
             }
             Some(inventory_progress) if inventory_progress.is_whole() => format!(
-                "{why}; its disk was read whole, and its metadata store is rebuilt when the set is \
-                 opened next"
+                "{why}; its disk was read whole, and its metadata store is rebuilt when the set \
+                 is next opened"
             ),
-            Some(InventoryProgress { read, of, .. }) => {
-                format!("{why}; its disk is being read whole: {read} of {of} spots")
+            Some(InventoryProgress { read, total, .. }) => {
+                format!("{why}; its disk is being read whole: {read} of {total} physical blocks")
             }
         }
     }
@@ -261,7 +265,7 @@ impl InventoryRunner {
             // It may be gone already.
             let _ = running.inbox.send(DriverMessage::Stop);
             if running.thread.take().is_some_and(|thread| thread.join().is_err()) {
-                tracing::error!("the thread of a survey panicked");
+                tracing::error!("the thread of an inventory panicked");
             }
         }
     }
@@ -286,13 +290,13 @@ impl TomeSet {
             self.mover.moves().out.contains(&tome) || self.store.retired()?.contains(&tome);
         let what = match self.tomes.get(&tome) {
             None => return Err(TomeError::NoTome { tome }.into()),
-            Some(_) if is_out => "was taken out",
-            Some(Seat::Remote(_)) => "is in another process",
-            Some(Seat::Live(driver)) if driver.is_given_up() => {
-                "is given up and knows what it has: it goes on by itself when it works again"
+            Some(_) if is_out => "was retired",
+            Some(TomeHandle::Remote(_)) => "is in another process",
+            Some(TomeHandle::Live(driver)) if driver.is_given_up() => {
+                "failed but still has its metadata store: it continues when it works again"
             }
-            Some(Seat::Live(_)) => "is not lost",
-            Some(Seat::Lost(_)) => {
+            Some(TomeHandle::Live(_)) => "is not lost",
+            Some(TomeHandle::Lost(_)) => {
                 self.inventory_runner.begin(tome)?;
                 return Ok(self.inventory_progress(tome).unwrap_or_default());
             }
@@ -326,7 +330,7 @@ struct Reader {
     clock: Clock,
     fail: Arc<FailPoints>,
     holder: Holder,
-    told: Arc<Mutex<InventoryProgress>>,
+    progress: Arc<Mutex<InventoryProgress>>,
     is_stopping: bool,
 }
 
@@ -334,7 +338,7 @@ impl Reader {
     fn run(mut self, messages: &Receiver<DriverMessage>) {
         let mut tries = 0;
         while !self.is_stopping && !self.inventory.is_whole() {
-            match self.turn(messages) {
+            match self.take_turn(messages) {
                 Ok(()) => tries = 0,
                 Err(error) if tries + 1 < SPIN_UP_TRIES_MAX && !is_final(&error) => {
                     tracing::warn!(tome = %self.tome(), "{}", error_chain(&error));
@@ -343,8 +347,8 @@ impl Reader {
                 }
                 Err(error) => {
                     let why = error_chain(&error);
-                    tracing::error!(tome = %self.tome(), "its disk is not read whole: {why}");
-                    lock(&self.told).trouble = Some(why);
+                    tracing::error!(tome = %self.tome(), "cannot read its whole disk: {why}");
+                    lock(&self.progress).failure = Some(why);
                     return;
                 }
             }
@@ -360,7 +364,7 @@ impl Reader {
     }
 
     /// Requests a token, and reads while it is held.
-    fn turn(&mut self, messages: &Receiver<DriverMessage>) -> Result<()> {
+    fn take_turn(&mut self, messages: &Receiver<DriverMessage>) -> Result<()> {
         let need = Need { rebuild: true, ..Need::default() };
         let (token, epoch) = loop {
             let now = self.clock.passed();
@@ -370,7 +374,7 @@ impl Reader {
             if let Some(message) = self.holder.want(now, need) {
                 self.network.send_to_token_manager(self.tome(), message);
             }
-            if let Some(held) = self.holder.held(now) {
+            if let Some(held) = self.holder.current_token(now) {
                 break held;
             }
             let until = self.holder.deadline(now).unwrap_or(now);
@@ -406,14 +410,14 @@ impl Reader {
         let since = self.clock.passed();
         while !self.inventory.is_whole() {
             for message in messages.try_iter() {
-                self.take(message);
+                self.handle_message(message);
             }
             let now = self.clock.passed();
             if let Some(message) = self.holder.want(now, need) {
                 self.network.send_to_token_manager(self.tome(), message);
             }
             let is_long = self.holder.is_wanted() && now.since(since) >= INVENTORY_TURN;
-            if self.is_stopping || is_long || self.holder.held(now).is_none() {
+            if self.is_stopping || is_long || self.holder.current_token(now).is_none() {
                 break;
             }
             self.read_some(&mut disk)?;
@@ -427,18 +431,18 @@ impl Reader {
         let mut found = Vec::new();
         for number in from..until {
             let Ok(number) = u32::try_from(number) else { break };
-            let spot = PhysicalBlock::new(number);
-            let read = disk.read(spot)?;
+            let physical_block = PhysicalBlock::new(number);
+            let read = disk.read(physical_block)?;
             found.extend(read.map(|(label, block)| {
                 let signature = signature(&block);
-                Found { spot, label, signature }
+                Found { physical_block, label, signature }
             }));
         }
         self.inventory.record(&found, until)?;
         self.fail.pass("tomes-surveyed");
-        let mut told = lock(&self.told);
-        told.read = until;
-        told.blocks += found.len() as u64;
+        let mut progress = lock(&self.progress);
+        progress.read = until;
+        progress.blocks += found.len() as u64;
         Ok(())
     }
 
@@ -475,16 +479,16 @@ impl Reader {
             None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match message {
-            Ok(message) => self.take(message),
+            Ok(message) => self.handle_message(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => self.is_stopping = true,
         }
     }
 
-    fn take(&mut self, message: DriverMessage) {
+    fn handle_message(&mut self, message: DriverMessage) {
         match message {
             DriverMessage::TokenManager(message) => {
-                if let Some(answer) = self.holder.told(self.clock.passed(), message) {
+                if let Some(answer) = self.holder.handle_message(self.clock.passed(), message) {
                     self.network.send_to_token_manager(self.tome(), answer);
                 }
             }
@@ -494,7 +498,7 @@ impl Reader {
             | DriverMessage::TomeRequest(_)
             | DriverMessage::Stage(_)
             | DriverMessage::Retired => {}
-            DriverMessage::Turned(waits) => waits.store(false, Ordering::Release),
+            DriverMessage::ClockAdvanced(waits) => waits.store(false, Ordering::Release),
         }
     }
 }
@@ -504,6 +508,6 @@ fn is_final(error: &TomesError) -> bool {
     matches!(error, TomesError::WrongDisk { .. } | TomesError::Damaged { .. })
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,7 +20,7 @@ use crate::token_manager::TokenManagerMessage;
 #[derive(Debug, Default)]
 pub(crate) struct Local {
     inboxes: Mutex<Inboxes>,
-    beyond: Option<Arc<dyn Network>>,
+    outer: Option<Arc<dyn Network>>,
     lost: AtomicU64,
 }
 
@@ -32,8 +32,8 @@ struct Inboxes {
 
 impl Local {
     /// Returns the network of this process, with the one for messages to other processes.
-    pub(super) fn new(beyond: Arc<dyn Network>) -> Self {
-        Self { beyond: Some(beyond), ..Self::default() }
+    pub(super) fn new(outer: Arc<dyn Network>) -> Self {
+        Self { outer: Some(outer), ..Self::default() }
     }
 
     pub(super) fn add(&self, tome: TomeId, inbox: SyncSender<DriverMessage>) {
@@ -46,26 +46,26 @@ impl Local {
 
     /// Delivers a message to a tome, if it is here.
     pub(crate) fn deliver(&self, to: TomeId, message: DriverMessage) {
-        let is_brought =
+        let is_delivered =
             self.lock().tomes.get(&to).is_some_and(|inbox| inbox.try_send(message).is_ok());
-        self.count(is_brought);
+        self.count(is_delivered);
     }
 
     /// Delivers a message to the token manager, if it is here.
     pub(super) fn deliver_to_manager(&self, message: TokenManagerMessage) {
-        let is_brought =
+        let is_delivered =
             self.lock().token_manager.as_ref().is_some_and(|k| k.try_send(message).is_ok());
-        self.count(is_brought);
+        self.count(is_delivered);
     }
 
     /// Returns the outer network for a tome that is not here.
-    fn beyond(&self, to: TomeId) -> Option<&dyn Network> {
-        let beyond = self.beyond.as_deref()?;
-        (!self.lock().tomes.contains_key(&to)).then_some(beyond)
+    fn outer(&self, to: TomeId) -> Option<&dyn Network> {
+        let outer = self.outer.as_deref()?;
+        (!self.lock().tomes.contains_key(&to)).then_some(outer)
     }
 
-    fn count(&self, is_brought: bool) {
-        if !is_brought {
+    fn count(&self, is_delivered: bool) {
+        if !is_delivered {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::debug!(lost, "a message was lost");
         }
@@ -78,16 +78,16 @@ impl Local {
 
 impl Network for Local {
     fn send(&self, from: TomeId, to: TomeId, message: Message) {
-        match self.beyond(to) {
-            Some(beyond) => beyond.send(from, to, message),
+        match self.outer(to) {
+            Some(outer) => outer.send(from, to, message),
             None => self.deliver(to, DriverMessage::Received { from, message }),
         }
     }
 
     fn send_to_token_manager(&self, from: TomeId, message: ToTokenManager) {
         let is_here = self.lock().token_manager.is_some();
-        match &self.beyond {
-            Some(beyond) if !is_here => beyond.send_to_token_manager(from, message),
+        match &self.outer {
+            Some(outer) if !is_here => outer.send_to_token_manager(from, message),
             Some(_) | None => {
                 self.deliver_to_manager(TokenManagerMessage::Received { tome: from, message })
             }
@@ -95,8 +95,8 @@ impl Network for Local {
     }
 
     fn send_to_holder(&self, to: TomeId, message: FromTokenManager) {
-        match self.beyond(to) {
-            Some(beyond) => beyond.send_to_holder(to, message),
+        match self.outer(to) {
+            Some(outer) => outer.send_to_holder(to, message),
             None => self.deliver(to, DriverMessage::TokenManager(message)),
         }
     }

@@ -9,7 +9,7 @@ use fulgurite_tome_core::placement::{Candidate, PlacementHistory, choose};
 use fulgurite_tome_core::{TomeError, TomeId};
 use fulgurite_units::{AffinityGroup, Instant};
 
-use crate::driver::Listed;
+use crate::driver::ListedObject;
 use crate::piece_store::ObjectLocation;
 
 /// Names of a set, each of one tome.
@@ -25,7 +25,7 @@ pub(super) struct Names {
     /// Duplicates that are not read, since another tome has an object of that name.
     duplicates: BTreeMap<TomeId, BTreeSet<String>>,
     /// Objects of tomes in other processes to be removed when those answer.
-    put_off: BTreeMap<TomeId, BTreeSet<String>>,
+    deferred_removals: BTreeMap<TomeId, BTreeSet<String>>,
     /// Last placement of each affinity group.
     placements: PlacementHistory,
 }
@@ -74,8 +74,8 @@ impl Names {
             return Err(TomeError::ObjectExists { name: name.to_owned() });
         }
         let all = self.free.iter().map(|(tome, free)| (*tome, *free));
-        let can = all.filter(|(tome, _)| is_live(*tome) && !self.has_tombstone(*tome, name));
-        let candidates: Vec<Candidate> = can
+        let able = all.filter(|(tome, _)| is_live(*tome) && !self.has_tombstone(*tome, name));
+        let candidates: Vec<Candidate> = able
             .map(|(tome, free)| Candidate { tome, free, is_spinning: is_spinning(tome) })
             .collect();
         let last = affinity.and_then(|affinity| self.placements.last(affinity));
@@ -148,28 +148,28 @@ impl Names {
         tome: TomeId,
         data_blocks: u64,
         under_way: &[String],
-        objects: &[Listed],
+        objects: &[ListedObject],
     ) -> Vec<String> {
         let own = self.names.extract_if(.., |_, named| named.tome == tome);
         let own: Vec<(String, NameEntry)> = own.collect();
         self.duplicates.remove(&tome);
         self.add_tome(tome, data_blocks);
-        let mut twice = Vec::new();
-        let put_off = self.put_off.get(&tome).cloned().unwrap_or_default();
-        for object in objects.iter().filter(|object| !put_off.contains(&object.name)) {
+        let mut duplicates = Vec::new();
+        let deferred = self.deferred_removals.get(&tome).cloned().unwrap_or_default();
+        for object in objects.iter().filter(|object| !deferred.contains(&object.name)) {
             if !self.add(&object.name, tome, object.blocks) {
                 self.add_duplicate(&object.name, tome);
-                twice.push(object.name.clone());
+                duplicates.push(object.name.clone());
             }
         }
         for (name, named) in own {
-            let is_put = self.pending_puts.contains(&name) || under_way.contains(&name);
-            if is_put && !self.names.contains_key(&name) {
+            let is_pending = self.pending_puts.contains(&name) || under_way.contains(&name);
+            if is_pending && !self.names.contains_key(&name) {
                 self.add(&name, tome, named.blocks);
             }
         }
         self.unlisted.remove(&tome);
-        twice
+        duplicates
     }
 
     /// Returns the duplicates of each tome that are not read.
@@ -178,30 +178,30 @@ impl Names {
     }
 
     /// Defers the removal of an object until its tome answers.
-    pub(super) fn put_off(&mut self, tome: TomeId, name: String) {
-        self.put_off.entry(tome).or_default().insert(name);
+    pub(super) fn defer_removal(&mut self, tome: TomeId, name: String) {
+        self.deferred_removals.entry(tome).or_default().insert(name);
     }
 
     pub(super) fn has_tombstones(&self) -> bool {
-        !self.put_off.is_empty()
+        !self.deferred_removals.is_empty()
     }
 
     pub(super) fn has_tombstone(&self, tome: TomeId, name: &str) -> bool {
-        self.put_off.get(&tome).is_some_and(|names| names.contains(name))
+        self.deferred_removals.get(&tome).is_some_and(|names| names.contains(name))
     }
 
     /// Returns the first deferred removals of each tome.
     pub(super) fn first_tombstones(&self, max: usize) -> Vec<(TomeId, Vec<String>)> {
         let first = |names: &BTreeSet<String>| names.iter().take(max).cloned().collect();
-        self.put_off.iter().map(|(tome, names)| (*tome, first(names))).collect()
+        self.deferred_removals.iter().map(|(tome, names)| (*tome, first(names))).collect()
     }
 
     /// Records that a deferred removal is done.
-    pub(super) fn removed(&mut self, tome: TomeId, name: &str) {
-        if let Some(names) = self.put_off.get_mut(&tome) {
+    pub(super) fn removal_done(&mut self, tome: TomeId, name: &str) {
+        if let Some(names) = self.deferred_removals.get_mut(&tome) {
             names.remove(name);
         }
-        self.put_off.retain(|_, names| !names.is_empty());
+        self.deferred_removals.retain(|_, names| !names.is_empty());
     }
 
     pub(super) fn remove(&mut self, name: &str) {

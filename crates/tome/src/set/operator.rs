@@ -13,7 +13,7 @@ use fulgurite_units::error_chain;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::{Moves, Seat, TomeSet, lock};
+use super::{Moves, TomeHandle, TomeSet, lock};
 use crate::driver::{Checked, Driver, TomeRequest};
 use crate::{Result, TomesError};
 
@@ -58,7 +58,7 @@ pub struct GroupChecked {
     /// Signatures exchanged for it.
     pub exchanged: u64,
     /// Why it could not be compared, if so.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl GroupChecked {
@@ -81,10 +81,10 @@ impl TomeSet {
         Box::pin(async move {
             let is_here = match self.tomes.get(&tome) {
                 None => return Err(TomeError::NoTome { tome }.into()),
-                Some(seat) => !is_lost(seat),
+                Some(handle) => !is_lost(handle),
             };
             if is_here {
-                let what = format!("tome {tome} is not lost: to take it out, retire it");
+                let what = format!("tome {tome} is not lost: retire it instead");
                 return Err(TomesError::Invalid { what });
             }
             self.mover.retire(tome).await
@@ -94,14 +94,14 @@ impl TomeSet {
     /// Retires a tome that is here: it takes nothing new, and when all of it is protected it is
     /// spun down for good and its member slots move as those of a lost one. Returns when that is
     /// planned. Its objects are read from their groups meanwhile. If the caller stops waiting
-    /// before, the tome continues as it was.
+    /// before that, the tome stays in service.
     ///
     /// # Errors
     /// As [`Self::rebuild`]; `Invalid` while another tome is lost or leaving, since its groups have
     /// less redundancy already, and when it is in another process, which must be stopped first.
     pub fn retire(&self, tome: TomeId) -> BoxFuture<'_, Result<Moves>> {
         Box::pin(async move {
-            let Some(driver) = self.live(tome)? else {
+            let Some(driver) = self.live_driver(tome)? else {
                 return self.mover.retire(tome).await;
             };
             self.closed.tomes().insert(tome);
@@ -110,7 +110,7 @@ impl TomeSet {
                 if let Some(other) = self.other_lost(tome) {
                     let what = format!(
                         "tome {other} is lost or leaves, so groups have less redundancy already: \
-                         have it rebuilt before tome {tome} is taken out"
+                         it must be rebuilt before tome {tome} is retired"
                     );
                     return Err(TomesError::Invalid { what });
                 }
@@ -126,31 +126,33 @@ impl TomeSet {
     }
 
     /// Returns a tome that is here and serves requests; `None` when it is lost.
-    fn live(&self, tome: TomeId) -> Result<Option<&Driver>> {
+    fn live_driver(&self, tome: TomeId) -> Result<Option<&Driver>> {
         match self.tomes.get(&tome) {
             None => Err(TomeError::NoTome { tome }.into()),
-            Some(Seat::Remote(_)) => {
+            Some(TomeHandle::Remote(_)) => {
                 let what = format!(
-                    "tome {tome} is in another process: stop that when all is protected, and have \
-                     the tome rebuilt"
+                    "tome {tome} is in another process: stop that process once all is protected, \
+                     and rebuild the tome"
                 );
                 Err(TomesError::Invalid { what })
             }
-            Some(Seat::Live(driver)) => Ok(Some(driver).filter(|driver| !driver.is_given_up())),
-            Some(Seat::Lost(_)) => Ok(None),
+            Some(TomeHandle::Live(driver)) => {
+                Ok(Some(driver).filter(|driver| !driver.is_given_up()))
+            }
+            Some(TomeHandle::Lost(_)) => Ok(None),
         }
     }
 
     /// Returns another tome that has member slots and does not answer.
     fn other_lost(&self, tome: TomeId) -> Option<TomeId> {
         let Moves { leaving, out, .. } = self.mover.moves();
-        let lost = self.tomes.iter().filter(|(_, seat)| is_lost(seat)).map(|(tome, _)| *tome);
+        let lost = self.tomes.iter().filter(|(_, handle)| is_lost(handle)).map(|(tome, _)| *tome);
         lost.chain(leaving).find(|other| *other != tome && !out.contains(other))
     }
 
     async fn is_protected(&self, tome: TomeId, driver: &Driver) -> Result<bool> {
         let status = super::status_of(tome, driver).await;
-        match status.trouble {
+        match status.failure {
             Some(why) => Err(TomesError::GivenUp { tome, why }),
             None => Ok(status.unprotected.bytes.get() == 0),
         }
@@ -170,23 +172,23 @@ impl TomeSet {
     ///
     /// # Errors
     /// When groups cannot be read.
-    pub async fn verify(&self, mut told: impl FnMut(GroupChecked)) -> Result<()> {
+    pub async fn verify(&self, mut report: impl FnMut(GroupChecked)) -> Result<()> {
         for group in self.store.groups()? {
-            let tomes: Vec<TomeId> = group.seats().iter().map(|seat| seat.tome).collect();
+            let tomes: Vec<TomeId> = group.seats().iter().map(|slot| slot.tome).collect();
             let mut checked = GroupChecked {
                 group: group.id(),
                 tomes: tomes.clone(),
                 findings: Vec::new(),
                 exchanged: 0,
-                trouble: None,
+                failure: None,
             };
             match self.check(group.id(), &tomes).await {
                 Ok(Checked { findings, exchanged }) => {
                     (checked.findings, checked.exchanged) = (findings, exchanged);
                 }
-                Err(error) => checked.trouble = Some(error_chain(&error)),
+                Err(error) => checked.failure = Some(error_chain(&error)),
             }
-            told(checked);
+            report(checked);
         }
         Ok(())
     }
@@ -211,31 +213,33 @@ impl TomeSet {
     }
 
     /// Returns the latest spin-ups of each tome that answers, the latest last.
-    pub fn wakes(&self) -> BoxFuture<'_, Vec<Wake>> {
+    pub fn spin_ups(&self) -> BoxFuture<'_, Vec<Wake>> {
         Box::pin(async move {
-            let mut wakes = Vec::new();
-            for seat in self.tomes.values() {
+            let mut spin_ups = Vec::new();
+            for handle in self.tomes.values() {
                 let (reply, answer) = oneshot::channel();
-                match seat {
+                match handle {
                     // A failed tome answers from its ledger; if its thread has ended, there is no
                     // answer.
-                    Seat::Live(driver) => drop(driver.ask(TomeRequest::Wakes(reply))),
-                    Seat::Remote(remote) => remote.0.ask(TomeRequest::Wakes(reply)),
-                    Seat::Lost(_) => continue,
+                    TomeHandle::Live(driver) => {
+                        drop(driver.send_request(TomeRequest::Wakes(reply)))
+                    }
+                    TomeHandle::Remote(remote) => remote.0.send_request(TomeRequest::Wakes(reply)),
+                    TomeHandle::Lost(_) => continue,
                 }
-                wakes.extend(answer.await.unwrap_or_default());
+                spin_ups.extend(answer.await.unwrap_or_default());
             }
-            wakes.sort_by_key(|wake| (wake.at, wake.places.clone()));
-            wakes
+            spin_ups.sort_by_key(|wake| (wake.at, wake.places.clone()));
+            spin_ups
         })
     }
 }
 
 /// Whether a tome is lost or does not answer.
-pub(super) fn is_lost(seat: &Seat) -> bool {
-    match seat {
-        Seat::Live(driver) => driver.is_given_up(),
-        Seat::Remote(remote) => remote.0.away().is_some(),
-        Seat::Lost(_) => true,
+pub(super) fn is_lost(handle: &TomeHandle) -> bool {
+    match handle {
+        TomeHandle::Live(driver) => driver.is_given_up(),
+        TomeHandle::Remote(remote) => remote.0.away().is_some(),
+        TomeHandle::Lost(_) => true,
     }
 }

@@ -1,5 +1,5 @@
-//! Rejoin of a tome of this process that failed and works again: it gets what it missed, and the
-//! set records what it has.
+//! Rejoin of a tome of this process that failed and works again: it catches up, and the set records
+//! its objects.
 //!
 //! ```text
 //! its groups     member slots that moved meanwhile are no longer its own
@@ -19,7 +19,7 @@ use super::choice::Choice;
 use super::lock;
 use super::names::Names;
 use super::start::{apply_tombstones, sync_membership};
-use crate::driver::{Listed, Rejoin, Rejoined, data_blocks};
+use crate::driver::{ListedObject, Rejoin, RejoinOutcome, data_blocks};
 use crate::fail_point::FailPoints;
 use crate::metadata_store::MetadataStore;
 use crate::piece_store::{ObjectLocation, PieceStore};
@@ -47,14 +47,14 @@ struct SetHandles {
 pub(super) struct StandaloneRejoin;
 
 impl Rejoin for StandaloneRejoin {
-    fn rejoin(&self, _: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined> {
-        Ok(Rejoined::Member(metadata))
+    fn rejoin(&self, _: &MetadataStore, metadata: TomeMetadata) -> Result<RejoinOutcome> {
+        Ok(RejoinOutcome::Member(metadata))
     }
 }
 
 impl SetRejoin {
     /// Connects it to the set once that is open.
-    pub(super) fn opened(
+    pub(super) fn connect(
         &self,
         store: &Arc<SetStore>,
         pieces: &Arc<PieceStore>,
@@ -62,7 +62,7 @@ impl SetRejoin {
         choice: &Arc<Choice>,
         fail: &Arc<FailPoints>,
     ) {
-        let known = SetHandles {
+        let handles = SetHandles {
             store: Arc::downgrade(store),
             pieces: Arc::downgrade(pieces),
             names: Arc::downgrade(names),
@@ -70,16 +70,16 @@ impl SetRejoin {
             fail: Arc::clone(fail),
         };
         // A set is opened once.
-        let _ = self.set.set(known);
+        let _ = self.set.set(handles);
     }
 }
 
 impl Rejoin for SetRejoin {
-    fn rejoin(&self, own: &MetadataStore, metadata: TomeMetadata) -> Result<Rejoined> {
+    fn rejoin(&self, own: &MetadataStore, metadata: TomeMetadata) -> Result<RejoinOutcome> {
         let tome = metadata.id();
-        let known = self.set.get().ok_or_else(|| busy(tome))?;
-        let (store, pieces) = (known.store.upgrade(), known.pieces.upgrade());
-        let (names, choice) = (known.names.upgrade(), known.choice.upgrade());
+        let handles = self.set.get().ok_or_else(|| busy(tome))?;
+        let (store, pieces) = (handles.store.upgrade(), handles.pieces.upgrade());
+        let (names, choice) = (handles.names.upgrade(), handles.choice.upgrade());
         let (Some(store), Some(pieces), Some(names), Some(choice)) = (store, pieces, names, choice)
         else {
             return Err(TomesError::Stopped);
@@ -87,30 +87,30 @@ impl Rejoin for SetRejoin {
         // A move may be waiting for this tome, so waiting here would deadlock.
         let _guard = choice.move_lock.try_lock().map_err(|_| busy(tome))?;
         if store.retired()?.contains(&tome) || store.out()?.contains(&tome) {
-            return Ok(Rejoined::Out("its seats are others'".to_owned()));
+            return Ok(RejoinOutcome::Out("its member slots belong to other tomes".to_owned()));
         }
-        let metadata = sync_membership(&store.groups()?, own, metadata, &known.fail)?;
+        let metadata = sync_membership(&store.groups()?, own, metadata, &handles.fail)?;
         let removals = pieces.removals(tome)?;
-        let metadata = apply_tombstones(own, metadata, &removals, &known.fail)?;
-        removals.iter().try_for_each(|name| pieces.removed(tome, name))?;
+        let metadata = apply_tombstones(own, metadata, &removals, &handles.fail)?;
+        removals.iter().try_for_each(|name| pieces.delete_tombstone(tome, name))?;
         let reported =
-            metadata.objects().map(|(name, object)| (name, ObjectLocation::of(&metadata, object)));
+            metadata.objects().map(|(name, object)| (name, ObjectLocation::new(&metadata, object)));
         let reported = reported.map(|(name, placed)| (name.to_owned(), placed)).collect();
         pieces.reconcile(tome, reported, &[])?;
-        let listed = |(name, object): (&str, &Object)| Listed {
+        let listed = |(name, object): (&str, &Object)| ListedObject {
             name: name.to_owned(),
             blocks: object.blocks.len() as u64,
             placed: None,
         };
-        let objects: Vec<Listed> = metadata.objects().map(listed).collect();
+        let objects: Vec<ListedObject> = metadata.objects().map(listed).collect();
         for name in lock(&names).set_listing(tome, data_blocks(&metadata), &[], &objects) {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
-        Ok(Rejoined::Member(metadata))
+        Ok(RejoinOutcome::Member(metadata))
     }
 }
 
 fn busy(tome: TomeId) -> TomesError {
-    let why = "its set is busy with seats that move".to_owned();
+    let why = "its set is moving member slots".to_owned();
     TomesError::Away { tome, why }
 }

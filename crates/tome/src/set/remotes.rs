@@ -3,7 +3,7 @@
 //! ```text
 //! set --> Remotes --> RemoteHandle ~~~~~~~> a tome elsewhere
 //!  ^                       |
-//!  '------ Charge <--------'   what it has, its messages to tomes here and the token manager
+//!  '------ SetLink <--------'   what it has, its messages to tomes here and the token manager
 //! ```
 //!
 //! The transport between processes implements [`RemoteHandle`]; nothing here depends on it. Not
@@ -20,7 +20,7 @@ use fulgurite_tome_core::{RegionId, TomeId};
 
 use super::local::Local;
 use super::names::Names;
-use crate::driver::{DriverMessage, Listed, TomeRequest};
+use crate::driver::{DriverMessage, ListedObject, TomeRequest};
 use crate::handshake::{HandshakeReply, SetHandshake};
 use crate::network::Network;
 use crate::piece_store::{ObjectLocation, PieceStore};
@@ -37,7 +37,7 @@ pub trait RemoteHandle: Send + Sync + fmt::Debug {
     /// Sends a request, without blocking. One that cannot be sent now fails with
     /// [`crate::TomesError::Away`], and one that ends without an answer with
     /// [`crate::TomesError::Unanswered`].
-    fn ask(&self, ask: TomeRequest);
+    fn send_request(&self, request: TomeRequest);
 
     /// Sends a message of a tome in this process; never blocks, and may drop it.
     fn send(&self, from: TomeId, message: Message);
@@ -48,25 +48,25 @@ pub trait RemoteHandle: Send + Sync + fmt::Debug {
     /// Returns why it does not answer; `None` while it does.
     fn away(&self) -> Option<String>;
 
-    /// Stops, and releases its charge.
+    /// Stops, and releases its [`SetLink`].
     fn stop(&self);
 }
 
 /// The network beyond the process of a set: a route to each tome.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
-    seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>,
+    handles: BTreeMap<TomeId, Arc<dyn RemoteHandle>>,
     /// Tomes known to hold a token: their disks spin, or will.
     holding: Mutex<BTreeSet<TomeId>>,
 }
 
 impl Remotes {
-    pub(super) fn new(seats: BTreeMap<TomeId, Arc<dyn RemoteHandle>>) -> Self {
-        Self { seats, holding: Mutex::default() }
+    pub(super) fn new(handles: BTreeMap<TomeId, Arc<dyn RemoteHandle>>) -> Self {
+        Self { handles, holding: Mutex::default() }
     }
 
-    pub(super) fn seats(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteHandle>)> {
-        self.seats.iter().map(|(tome, seat)| (*tome, seat))
+    pub(super) fn handles(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteHandle>)> {
+        self.handles.iter().map(|(tome, handle)| (*tome, handle))
     }
 
     /// Whether its disk probably spins.
@@ -81,8 +81,8 @@ impl Remotes {
 
 impl Network for Remotes {
     fn send(&self, from: TomeId, to: TomeId, message: Message) {
-        if let Some(seat) = self.seats.get(&to) {
-            seat.send(from, message);
+        if let Some(handle) = self.handles.get(&to) {
+            handle.send(from, message);
         }
     }
 
@@ -107,8 +107,8 @@ impl Network for Remotes {
             | FromTokenManager::Stale { .. }
             | FromTokenManager::Wanted { .. }) => message,
         };
-        if let Some(seat) = self.seats.get(&to) {
-            seat.send_to_holder(message);
+        if let Some(handle) = self.handles.get(&to) {
+            handle.send_to_holder(message);
         }
     }
 }
@@ -116,7 +116,7 @@ impl Network for Remotes {
 /// The set's side of a remote tome. It does not keep the set open.
 #[derive(Debug)]
 pub struct SetLink {
-    pub(super) introduction: SetHandshake,
+    pub(super) handshake: SetHandshake,
     pub(super) store: Weak<SetStore>,
     pub(super) names: Weak<Mutex<Names>>,
     pub(super) pieces: Weak<PieceStore>,
@@ -125,18 +125,18 @@ pub struct SetLink {
 }
 
 impl SetLink {
-    /// Returns the introduction, which its tome must get first in each session.
+    /// Returns the handshake, which its tome must get first in each session.
     ///
     /// # Errors
     /// [`TomesError::Stopped`] when the set is gone, and when its stored state cannot be read.
-    pub fn introduction(&self) -> Result<SetHandshake> {
+    pub fn handshake(&self) -> Result<SetHandshake> {
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
-        let tome = self.introduction.tome;
-        let may_make = self.introduction.may_make && !store.is_made(tome)?;
+        let tome = self.handshake.tome;
+        let may_make = self.handshake.may_make && !store.is_made(tome)?;
         // Member slots may have moved since the set was opened.
         let mut groups = store.groups()?;
-        groups.retain(|group| group.seats().iter().any(|seat| seat.tome == tome));
-        Ok(SetHandshake { may_make, groups, ..self.introduction.clone() })
+        groups.retain(|group| group.seats().iter().any(|slot| slot.tome == tome));
+        Ok(SetHandshake { may_make, groups, ..self.handshake.clone() })
     }
 
     /// Records that the tome answered, and all its objects. Blocks while it persists what is new.
@@ -144,41 +144,37 @@ impl SetLink {
     /// # Errors
     /// [`TomesError::Stopped`] when the set is gone, and when it cannot be recorded that the tome
     /// was created.
-    pub fn listed(&self, greeting: &HandshakeReply, objects: &[Listed]) -> Result<()> {
-        let tome = self.introduction.tome;
+    pub fn listed(&self, reply: &HandshakeReply, objects: &[ListedObject]) -> Result<()> {
+        let tome = self.handshake.tome;
         let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
         if !store.is_made(tome)? {
-            store.note_made(tome)?;
+            store.record_made(tome)?;
         }
         let names = self.names.upgrade().ok_or(TomesError::Stopped)?;
-        let twice = super::lock(&names).set_listing(
-            tome,
-            greeting.data_blocks,
-            &greeting.under_way,
-            objects,
-        );
-        for name in twice {
+        let duplicates =
+            super::lock(&names).set_listing(tome, reply.data_blocks, &reply.under_way, objects);
+        for name in duplicates {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
         // A tome of a version without locations can be read, but its objects cannot be recovered.
-        let placed = |object: &Listed| Some((object.name.clone(), object.placed.clone()?));
+        let placed = |object: &ListedObject| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
-        let seats: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
+        let slots: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
         let has_tombstone = |name: &str| super::lock(&names).has_tombstone(tome, name);
         let is_here = |(name, placed): &(String, ObjectLocation)| {
             let mut blocks = placed.object.blocks.iter();
             // Objects in a region that lost its member slot are with the tome that took it over.
-            blocks.all(|(index, _)| seats.contains(&RegionId { tome, index: *index }))
+            blocks.all(|(index, _)| slots.contains(&RegionId { tome, index: *index }))
                 && !has_tombstone(name)
         };
         let reported = objects.iter().filter_map(placed).filter(is_here).collect();
         let pieces = self.pieces.upgrade().ok_or(TomesError::Stopped)?;
-        pieces.reconcile(tome, reported, &greeting.under_way)
+        pieces.reconcile(tome, reported, &reply.under_way)
     }
 
     /// Delivers a message of the tome to one in the process of the set.
     pub fn deliver(&self, to: TomeId, message: Message) {
-        let from = self.introduction.tome;
+        let from = self.handshake.tome;
         if let Some(local) = self.local.upgrade() {
             local.deliver(to, DriverMessage::Received { from, message });
         }
@@ -186,7 +182,7 @@ impl SetLink {
 
     /// Delivers a message of the tome to the token manager.
     pub fn deliver_to_token_manager(&self, message: ToTokenManager) {
-        let tome = self.introduction.tome;
+        let tome = self.handshake.tome;
         if let (ToTokenManager::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade())
         {
             remotes.holding().remove(&tome);

@@ -7,7 +7,7 @@
 //!   it is back         it removes objects with tombstones before it lists what it has
 //! ```
 //!
-//! Not here: what a start does with them (`start::removed`).
+//! Not here: what a start does with them (`start::tombstones`).
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_units::ErrorKind;
 use futures::future::BoxFuture;
 
-use super::choice::is_of_lost;
+use super::choice::is_tome_unavailable;
 use super::slot_mover::Loop;
-use super::{Seat, TomeSet, lock};
+use super::{TomeHandle, TomeSet, lock};
 use crate::Result;
 use crate::driver::{Done, Driver, Health, Reply, TomeRequest};
 use crate::limits::REMOVALS_PER_POLL;
@@ -32,35 +32,35 @@ impl TomeSet {
         Box::pin(async move {
             loop {
                 let tome = self.tome_of(name)?;
-                let (names, of) = (Arc::clone(&self.names), name.to_owned());
+                let (names, owned_name) = (Arc::clone(&self.names), name.to_owned());
                 let delete = |reply: Reply<()>| {
-                    let named = of.clone();
+                    let removed = owned_name.clone();
                     let done = Done::new(move |done| {
                         if done.is_ok() {
-                            lock(&names).remove(&named);
+                            lock(&names).remove(&removed);
                         }
                         // The requester may be gone.
                         let _ = reply.send(done);
                     });
-                    TomeRequest::Delete { name: of, done }
+                    TomeRequest::Delete { name: owned_name, done }
                 };
                 match self.call(tome, delete).await {
                     Ok(()) => return self.pieces.forget(tome, name).await,
-                    Err(error) if is_of_lost(&error) => {}
+                    Err(error) if is_tome_unavailable(&error) => {}
                     Err(error) => return Err(error),
                 }
                 // Its member slot moves before or after this, but not meanwhile.
                 let _guard = self.choice.move_lock.lock().await;
-                if self.tome_of(name)? != tome || self.works(tome) {
+                if self.tome_of(name)? != tome || self.is_working(tome) {
                     continue;
                 }
-                self.pieces.put_off(tome, name, self.choice.clock.now().as_millis()).await?;
+                self.pieces.defer_removal(tome, name, self.choice.clock.now().as_millis()).await?;
                 self.fail.pass("tomes-removal-kept");
                 let mut names = lock(&self.names);
                 names.remove(name);
-                if matches!(self.tomes.get(&tome), Some(Seat::Remote(_))) {
-                    names.put_off(tome, name.to_owned());
-                    self.mover.put_off();
+                if matches!(self.tomes.get(&tome), Some(TomeHandle::Remote(_))) {
+                    names.defer_removal(tome, name.to_owned());
+                    self.mover.notify_removal();
                 }
                 return Ok(());
             }
@@ -71,9 +71,9 @@ impl TomeSet {
 impl TomeSet {
     /// Whether a tome of this process removes objects itself, perhaps since a moment ago: it has
     /// already processed the tombstones.
-    fn works(&self, tome: TomeId) -> bool {
+    fn is_working(&self, tome: TomeId) -> bool {
         let is_up = |driver: &Driver| driver.health() != Health::GivenUp;
-        matches!(self.tomes.get(&tome), Some(Seat::Live(driver)) if is_up(driver))
+        matches!(self.tomes.get(&tome), Some(TomeHandle::Live(driver)) if is_up(driver))
     }
 }
 
@@ -81,25 +81,25 @@ impl Loop {
     /// Carries out deferred removals on tomes in other processes that answer again.
     pub(super) fn apply_tombstones(&self) -> Result<()> {
         let waiting = lock(&self.shared.names).first_tombstones(REMOVALS_PER_POLL);
-        for (tome, some) in waiting {
-            for name in some {
+        for (tome, deferred) in waiting {
+            for name in deferred {
                 if !self.shared.is_usable(tome) {
                     break;
                 }
-                let of = name.clone();
+                let owned_name = name.clone();
                 let delete = |reply: Reply<()>| {
                     // The requester waits for it.
                     let done = Done::new(move |done| drop(reply.send(done)));
-                    TomeRequest::Delete { name: of, done }
+                    TomeRequest::Delete { name: owned_name, done }
                 };
-                match self.ask(tome, delete) {
+                match self.request(tome, delete) {
                     Ok(()) => {}
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     // It does not answer after all, or is busy: it is retried.
                     Err(_) => break,
                 }
-                self.shared.pieces.removed(tome, &name)?;
-                lock(&self.shared.names).removed(tome, &name);
+                self.shared.pieces.delete_tombstone(tome, &name)?;
+                lock(&self.shared.names).removal_done(tome, &name);
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! rebuild(tome)   its moves are planned, and the plan is persisted
-//! each poll       a region that has not begun is told to; one that is a member gets its objects
+//! each poll       a region that has not begun is started; one that is a member gets its objects
 //!                 then its names move to the new tome, then the group is stored with that
 //! ```
 //!
@@ -24,7 +24,7 @@ use fulgurite_tome_core::{RegionIndex, TomeId};
 use fulgurite_units::{Ratio, error_chain};
 use tokio::sync::oneshot;
 
-use super::Seat;
+use super::TomeHandle;
 use super::choice::Choice;
 use super::names::Names;
 use crate::driver::{MembershipStatus, Reply, TomeRequest};
@@ -50,7 +50,7 @@ pub struct MoveStatus {
     /// Fraction of the sources read.
     pub done: Ratio,
     /// Why it is stuck, if known.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// State of the member slots of lost tomes.
@@ -73,7 +73,7 @@ pub(super) struct Shared {
     pub(super) row: SetRow,
     pub(super) store: Arc<SetStore>,
     pub(super) pieces: Arc<PieceStore>,
-    pub(super) tomes: Arc<BTreeMap<TomeId, Seat>>,
+    pub(super) tomes: Arc<BTreeMap<TomeId, TomeHandle>>,
     pub(super) names: Arc<Mutex<Names>>,
     pub(super) events: EventPublisher,
     pub(super) choice: Arc<Choice>,
@@ -84,9 +84,9 @@ impl Shared {
     /// Whether a tome is here and serves requests.
     pub(super) fn is_usable(&self, tome: TomeId) -> bool {
         match self.tomes.get(&tome) {
-            Some(Seat::Live(driver)) => !driver.is_given_up(),
-            Some(Seat::Remote(remote)) => remote.0.away().is_none(),
-            Some(Seat::Lost(_)) | None => false,
+            Some(TomeHandle::Live(driver)) => !driver.is_given_up(),
+            Some(TomeHandle::Remote(remote)) => remote.0.away().is_none(),
+            Some(TomeHandle::Lost(_)) | None => false,
         }
     }
 }
@@ -123,11 +123,11 @@ impl Mover {
     pub(super) fn start(shared: Shared) -> Result<Self> {
         let (inbox, messages) = sync_channel(INBOX_MAX);
         let moves = Arc::<Mutex<Moves>>::default();
-        let mut moving = Loop { shared, moves: Arc::clone(&moves), lost: Default::default() };
-        moving.send(Vec::new(), BTreeMap::new(), Vec::new())?;
+        let mut mover = Loop { shared, moves: Arc::clone(&moves), lost: Default::default() };
+        mover.publish(Vec::new(), BTreeMap::new(), Vec::new())?;
         let thread = std::thread::Builder::new()
             .name("seats".to_owned())
-            .spawn(move || moving.run(&messages))
+            .spawn(move || mover.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
         Ok(Self { inbox, moves, thread: Mutex::new(Some(thread)) })
     }
@@ -146,9 +146,9 @@ impl Mover {
         lock(&self.moves).clone()
     }
 
-    /// Wakes the thread for a deferred removal on a tome in another process.
-    pub(super) fn put_off(&self) {
-        // If the inbox is full, another message wakes it as well.
+    /// Notifies the thread for a deferred removal on a tome in another process.
+    pub(super) fn notify_removal(&self) {
+        // If the inbox is full, another message does so as well.
         let _ = self.inbox.try_send(MoverMessage::RemovalDeferred);
     }
 
@@ -157,7 +157,7 @@ impl Mover {
         let _ = self.inbox.send(MoverMessage::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that moves seats panicked");
+            tracing::error!("the thread that moves member slots panicked");
         }
     }
 }
@@ -172,8 +172,8 @@ impl Loop {
     fn run(mut self, messages: &Receiver<MoverMessage>) {
         let mut backoff = POLL_INTERVAL;
         loop {
-            let waits = super::lock(&self.shared.names).has_tombstones();
-            let is_idle = lock(&self.moves).leaving.is_empty() && !waits;
+            let has_tombstones = super::lock(&self.shared.names).has_tombstones();
+            let is_idle = lock(&self.moves).leaving.is_empty() && !has_tombstones;
             let message = if is_idle {
                 messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
@@ -196,7 +196,7 @@ impl Loop {
                 removed.and_then(|()| self.poll_moves()).map(|()| lock(&self.moves).clone());
             backoff = if outcome.is_ok() { POLL_INTERVAL } else { FAILURE_BACKOFF };
             if let Err(error) = &outcome {
-                let why = vec![format!("seats do not move: {}", error_chain(error))];
+                let why = vec![format!("member slots do not move: {}", error_chain(error))];
                 let mut moves = lock(&self.moves);
                 // It is retried, and logged once.
                 if moves.reasons != why {
@@ -221,12 +221,12 @@ impl Loop {
                 self.drop_move(&planned)?;
                 continue;
             }
-            let (done, trouble) = match self.poll_move(&planned) {
+            let (done, failure) = match self.poll_move(&planned) {
                 Ok(None) => continue,
                 Ok(Some(done)) => (done, None),
                 Err(error) => (Ratio::ZERO, Some(error_chain(&error))),
             };
-            under_way.push(MoveStatus { planned, done, trouble });
+            under_way.push(MoveStatus { planned, done, failure });
         }
         let targets = self.targets()?;
         let (mut reasons, mut waiting) = (Vec::new(), BTreeMap::new());
@@ -239,35 +239,35 @@ impl Loop {
             }
             let retirement = store.retire(&self.shared.row, tome, &targets)?;
             self.shared.fail.pass("tomes-moves-planned");
-            let status = |planned| MoveStatus { planned, done: Ratio::ZERO, trouble: None };
+            let status = |planned| MoveStatus { planned, done: Ratio::ZERO, failure: None };
             under_way.extend(retirement.moves.into_iter().map(status));
             let count = retirement.unplaced.len();
             if count > 0 {
                 waiting.insert(tome, count as u64);
                 reasons.push(format!(
-                    "tome {tome}: {count} of its seats find no room with tomes that their \
-                     groups do not have: add a tome"
+                    "tome {tome}: {count} of its member slots have no room on tomes outside \
+                     their groups: add a tome"
                 ));
             }
         }
-        self.send(under_way, waiting, reasons)
+        self.publish(under_way, waiting, reasons)
     }
 
     /// Returns the tomes that can take member slots: those present, without a region that lost its
     /// member slot while they were away. Such a region is free only after the tome is reopened.
     fn targets(&self) -> Result<BTreeSet<TomeId>> {
-        let mut seats: BTreeMap<TomeId, usize> = BTreeMap::new();
+        let mut slots: BTreeMap<TomeId, usize> = BTreeMap::new();
         let groups = self.shared.store.groups()?;
-        let of_groups = groups.iter().flat_map(|group| group.seats()).map(|seat| seat.tome);
+        let holders = groups.iter().flat_map(|group| group.seats()).map(|slot| slot.tome);
         let planned = self.shared.store.moves()?;
-        for tome in of_groups.chain(planned.iter().map(|planned| planned.to.tome)) {
-            *seats.entry(tome).or_default() += 1;
+        for tome in holders.chain(planned.iter().map(|planned| planned.to.tome)) {
+            *slots.entry(tome).or_default() += 1;
         }
         let mut targets = BTreeSet::new();
         for tome in self.shared.tomes.keys().filter(|tome| self.shared.is_usable(**tome)) {
             let object_page =
-                self.ask(*tome, |reply| TomeRequest::ObjectPage { after: None, max: 0, reply });
-            let own = seats.get(tome).copied().unwrap_or(0);
+                self.request(*tome, |reply| TomeRequest::ObjectPage { after: None, max: 0, reply });
+            let own = slots.get(tome).copied().unwrap_or(0);
             // One that failed meanwhile is no target.
             if object_page.is_ok_and(|object_page| object_page.regions <= own) {
                 targets.insert(*tome);
@@ -277,7 +277,7 @@ impl Loop {
     }
 
     /// Publishes the current state.
-    fn send(
+    fn publish(
         &mut self,
         under_way: Vec<MoveStatus>,
         waiting: BTreeMap<TomeId, u64>,
@@ -286,12 +286,12 @@ impl Loop {
         let store = &self.shared.store;
         let out = store.out()?;
         let leaving = store.leaving()?.difference(&out).copied().collect();
-        let (count, some) = &self.lost;
+        let (count, names) = &self.lost;
         if *count > 0 {
-            let some = some.join(", ");
+            let names = names.join(", ");
             reasons.push(format!(
                 "{count} objects were not in every parity when their tome was lost, and are gone: \
-                 {some}"
+                 {names}"
             ));
         }
         let now = Moves { under_way, leaving, out, waiting, reasons };
@@ -311,8 +311,8 @@ impl Loop {
     /// Polls one move; returns its progress, or `None` when it is over.
     fn poll_move(&mut self, planned: &Move) -> Result<Option<Ratio>> {
         let (to, group) = (planned.to, planned.group);
-        let seat = |reply| TomeRequest::Seat { region: to.index, group, reply };
-        match self.ask(to.tome, seat)? {
+        let status = |reply| TomeRequest::Seat { region: to.index, group, reply };
+        match self.request(to.tome, status)? {
             MembershipStatus::Building(done) => {
                 self.send_lost_tomes(planned)?;
                 Ok(Some(done))
@@ -322,7 +322,7 @@ impl Loop {
                 Ok(None)
             }
             MembershipStatus::Left => Err(TomesError::Invalid {
-                what: format!("region {} of tome {} lost its seat", to.index, to.tome),
+                what: format!("region {} of tome {} lost its member slot", to.index, to.tome),
             }),
             MembershipStatus::Not if self.shared.is_usable(planned.from.tome) => {
                 // The tome was only away, and the target knows.
@@ -334,29 +334,29 @@ impl Loop {
                 let found = groups.into_iter().find(|group| group.id() == planned.group);
                 if let Some(group) = found {
                     let planned = *planned;
-                    self.ask(to.tome, |reply| TomeRequest::Rebuild { planned, group, reply })?;
+                    self.request(to.tome, |reply| TomeRequest::Rebuild { planned, group, reply })?;
                 }
                 Ok(Some(Ratio::ZERO))
             }
         }
     }
 
-    /// Tells the target which members of its group are lost, since it would wait for them. A member
+    /// Sends the target which members of its group are lost, since it would wait for them. A member
     /// that only does not answer is waited for.
     fn send_lost_tomes(&self, planned: &Move) -> Result<()> {
         let Shared { store, tomes, .. } = &self.shared;
         let (groups, leaving) = (store.groups()?, store.leaving()?);
         let group = groups.iter().find(|group| group.id() == planned.group);
-        let seats = group.into_iter().flat_map(Group::seats).map(|seat| seat.tome);
+        let members = group.into_iter().flat_map(Group::seats).map(|slot| slot.tome);
         let is_lost = |tome: &TomeId| match tomes.get(tome) {
-            Some(Seat::Lost(_)) | None => true,
-            Some(Seat::Live(_) | Seat::Remote(_)) => {
+            Some(TomeHandle::Lost(_)) | None => true,
+            Some(TomeHandle::Live(_) | TomeHandle::Remote(_)) => {
                 leaving.contains(tome) && !self.shared.is_usable(*tome)
             }
         };
-        let absent = seats.filter(is_lost).collect();
+        let absent = members.filter(is_lost).collect();
         // A tome of an earlier version waits.
-        drop(self.ask(planned.to.tome, |reply| TomeRequest::Absent { tomes: absent, reply }));
+        drop(self.request(planned.to.tome, |reply| TomeRequest::Absent { tomes: absent, reply }));
         Ok(())
     }
 
@@ -367,14 +367,14 @@ impl Loop {
         // A concurrent removal applies to the old tome or the new one.
         let _guard = choice.move_lock.blocking_lock();
         let mut own = Vec::new();
-        pieces.each(from.tome, |name, placed| {
+        pieces.for_each(from.tome, |name, placed| {
             if let Some(placed) = moved(&placed, from.index, to.index) {
                 own.push((name, placed));
             }
         })?;
         let objects = own.clone();
         let lost =
-            self.ask(to.tome, |reply| TomeRequest::Adopt { region: to.index, objects, reply })?;
+            self.request(to.tome, |reply| TomeRequest::Adopt { region: to.index, objects, reply })?;
         fail.pass("tomes-adopted");
         let lost: BTreeSet<String> = lost.into_iter().collect();
         let mut changes = Vec::new();
@@ -387,12 +387,12 @@ impl Loop {
         pieces.change(changes)?;
         fail.pass("tomes-names-moved");
         let object_page = |reply| TomeRequest::ObjectPage { after: None, max: 0, reply };
-        let room = self.ask(to.tome, object_page)?.data_blocks;
+        let room = self.request(to.tome, object_page)?.data_blocks;
         let mut names = super::lock(names);
         names.region_moved((from.tome, to.tome), &own, &lost);
         names.set_room(to.tome, room);
         drop(names);
-        store.moved(planned)?;
+        store.complete_move(planned)?;
         choice.member_slot_moved(planned);
         fail.pass("tomes-seat-kept");
         self.shared.events.send(|| TomeEvent::moved(planned));
@@ -403,27 +403,28 @@ impl Loop {
                 self.lost.1.push(name);
             }
         }
-        tracing::info!(group = %planned.group, from = %from, to = %to, "a seat has moved");
+        tracing::info!(group = %planned.group, from = %from, to = %to, "a member slot has moved");
         Ok(())
     }
 
-    pub(super) fn ask<T>(
+    pub(super) fn request<T>(
         &self,
         tome: TomeId,
-        ask: impl FnOnce(Reply<T>) -> TomeRequest,
+        request: impl FnOnce(Reply<T>) -> TomeRequest,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         match self.shared.tomes.get(&tome) {
-            Some(Seat::Live(driver)) => {
-                driver.ask(ask(reply))?;
-                answer.blocking_recv().unwrap_or_else(|_| Err(driver.gone()))
+            Some(TomeHandle::Live(driver)) => {
+                driver.send_request(request(reply))?;
+                answer.blocking_recv().unwrap_or_else(|_| Err(driver.unavailable_error()))
             }
-            Some(Seat::Remote(remote)) => {
-                remote.0.ask(ask(reply));
+            Some(TomeHandle::Remote(remote)) => {
+                remote.0.send_request(request(reply));
                 answer.blocking_recv().unwrap_or(Err(TomesError::Stopped))
             }
-            Some(Seat::Lost(_)) | None => {
-                let why = "its region was to take a seat, and it is not here".to_owned();
+            Some(TomeHandle::Lost(_)) | None => {
+                let why =
+                    "its region is to take over a member slot, but the tome is not here".to_owned();
                 Err(TomesError::Away { tome, why })
             }
         }
@@ -433,11 +434,11 @@ impl Loop {
 /// Reports what has changed to subscribers, in steps of a hundredth.
 fn publish_changes(before: &Moves, now: &Moves, events: &EventPublisher) {
     let hundredths =
-        |done: Ratio| (1..=100).filter(|at| f64::from(*at) <= done.get() * 100.0).count();
-    for MoveStatus { planned, done, trouble } in &now.under_way {
+        |done: Ratio| (1..=100).filter(|percent| f64::from(*percent) <= done.get() * 100.0).count();
+    for MoveStatus { planned, done, failure } in &now.under_way {
         let mut known = before.under_way.iter().filter(|known| known.planned == *planned);
         let is_known = |known: &MoveStatus| {
-            hundredths(known.done) == hundredths(*done) && known.trouble == *trouble
+            hundredths(known.done) == hundredths(*done) && known.failure == *failure
         };
         if !known.next().is_some_and(is_known) {
             events.send(|| TomeEvent::Seat {
@@ -445,7 +446,7 @@ fn publish_changes(before: &Moves, now: &Moves, events: &EventPublisher) {
                 from: planned.from.tome,
                 to: planned.to.tome,
                 done: done.get(),
-                trouble: trouble.clone(),
+                trouble: failure.clone(),
             });
         }
     }

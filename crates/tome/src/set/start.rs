@@ -33,7 +33,7 @@ use super::options::StandaloneOptions;
 use super::rejoin::{SetRejoin, StandaloneRejoin};
 use super::remotes::{Remotes, SetLink};
 use super::slot_mover::{self, Mover};
-use super::{RemoteDriver, Seat, SetOptions, TomeSet};
+use super::{RemoteDriver, SetOptions, TomeHandle, TomeSet};
 use crate::driver::{Driver, Parts, Rejoin, data_blocks};
 use crate::fail_point::FailPoints;
 use crate::handshake::SetHandshake;
@@ -73,29 +73,30 @@ struct Startup {
 }
 
 /// A tome whose metadata store is open.
-struct Opened {
+struct OpenTome {
     identity: TomeIdentity,
     store: MetadataStore,
     ledger: LedgerFile,
 }
 
 /// The same with its state loaded.
-struct Loaded {
-    opened: Opened,
+struct LoadedTome {
+    opened: OpenTome,
     metadata: TomeMetadata,
 }
 
 /// Opens a set, or creates it.
 pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
-    let wanted = wanted(&options)?;
-    let tomes = wanted.tomes;
-    let (store, row, added) = SetStore::open(&options.directory, &wanted, is_new, &options.fail)?;
+    let requested = requested_set(&options)?;
+    let tomes = requested.tomes;
+    let (store, row, added) =
+        SetStore::open(&options.directory, &requested, is_new, &options.fail)?;
     if let Some(set) = options.set.filter(|set| *set != row.set) {
-        let what = format!("the set is {}, and {set} is asked for", row.set);
+        let what = format!("the set is {}, but {set} was expected", row.set);
         return Err(TomesError::Invalid { what });
     }
-    let back = Arc::new(SetRejoin::default());
-    let mut start = Startup::new(options, &store, &row, Arc::clone(&back) as _)?;
+    let rejoin = Arc::new(SetRejoin::default());
+    let mut start = Startup::new(options, &store, &row, Arc::clone(&rejoin) as _)?;
     let opened = start.open_all(&store, is_new)?;
     let pieces = OpenedPieces::open(&start.options.directory)?;
     let is_behind = start.is_behind(&store, &pieces)?;
@@ -106,17 +107,17 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
     start.count_tome_starts(&store, &mut loaded)?;
     let store = Arc::new(store);
     let token_manager = start.start_token_manager(&store, tomes)?;
-    let (mut names, mut seats) = start.start_drivers(loaded, &pieces)?;
-    metadata_rebuild::scrub_rebuilt(&rebuilt, &seats);
-    let unaccounted_tomes = start_counter::count_pieces(&store, &pieces, &seats, is_behind)?;
+    let (mut names, mut handles) = start.start_drivers(loaded, &pieces)?;
+    metadata_rebuild::scrub_rebuilt(&rebuilt, &handles);
+    let unaccounted_tomes = start_counter::count_pieces(&store, &pieces, &handles, is_behind)?;
     let out = store.out()?;
     start.await_remotes(&out, &mut names, &pieces)?;
     let (names, pieces) = (Arc::new(Mutex::new(names)), Arc::new(pieces.start()?));
     let choice = Arc::new(Choice::new(store.groups()?, start.options.clock.clone()));
-    back.opened(&store, &pieces, &names, &choice, &start.fail);
+    rejoin.connect(&store, &pieces, &names, &choice, &start.fail);
     let begin = |tome| start.set_link(tome, is_new, &store, (&names, &pieces));
-    seats.extend(start.begin_remotes(&out, begin));
-    let tomes = Arc::new(seats);
+    handles.extend(start.begin_remotes(&out, begin));
+    let tomes = Arc::new(handles);
     let inventory_runner = start.inventory_runner(&tomes, &out, &store.retired()?)?;
     let mover = Mover::start(slot_mover::Shared {
         row: row.clone(),
@@ -160,7 +161,7 @@ pub(super) fn start(options: SetOptions, is_new: bool) -> Result<TomeSet> {
 /// Whether every tome of a set that has member slots was created.
 pub(super) fn is_whole(options: &SetOptions) -> Result<bool> {
     let folder = &options.directory;
-    let (store, row, _) = SetStore::open(folder, &wanted(options)?, false, &options.fail)?;
+    let (store, row, _) = SetStore::open(folder, &requested_set(options)?, false, &options.fail)?;
     let (out, retired) = (store.out()?, store.retired()?);
     for tome in (0..row.tomes).map(TomeId::new) {
         if !out.contains(&tome) && !retired.contains(&tome) && !store.is_made(tome)? {
@@ -171,7 +172,7 @@ pub(super) fn is_whole(options: &SetOptions) -> Result<bool> {
 }
 
 /// Returns the set as requested by the options.
-fn wanted(options: &SetOptions) -> Result<SetRow> {
+fn requested_set(options: &SetOptions) -> Result<SetRow> {
     Ok(SetRow {
         set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
         layout: options.layout,
@@ -186,22 +187,22 @@ pub(crate) fn put_room() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS)))
 }
 
-/// Opens one tome without its set; with an introduction, as that says.
+/// Opens one tome without its set; with a handshake, as that says.
 pub(crate) fn start_standalone(
     options: StandaloneOptions,
-    introduction: Option<&SetHandshake>,
+    handshake: Option<&SetHandshake>,
 ) -> Result<(TomeIdentity, Driver, Arc<Local>)> {
     let StandaloneOptions { set, tome, network, .. } = options;
     let folder = options.directory.join(folder_name(tome));
-    let layout = match introduction {
-        Some(introduction) => introduction.layout,
+    let layout = match handshake {
+        Some(handshake) => handshake.layout,
         None => MetadataStore::open_any(&folder)?.1.layout,
     };
     let remotes = Arc::default();
     let start = Startup {
         fail: Arc::new(options.fail),
         set,
-        groups: introduction.map_or_else(Vec::new, |introduction| introduction.groups.clone()),
+        groups: handshake.map_or_else(Vec::new, |handshake| handshake.groups.clone()),
         tokens: None,
         guard: Guard::new(),
         gate: Arc::default(),
@@ -227,7 +228,7 @@ pub(crate) fn start_standalone(
         },
     };
     start.guard_disks();
-    let is_new = introduction.is_some_and(|introduction| introduction.may_make);
+    let is_new = handshake.is_some_and(|handshake| handshake.may_make);
     let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
@@ -246,10 +247,10 @@ pub(super) fn folder_name(tome: TomeId) -> String {
 fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
     if options.spin_ups_a_day.is_some_and(|count| !(1..=SPIN_UPS_A_DAY_MAX).contains(&count)) {
-        return invalid(format!("a disk spins up 1 to {SPIN_UPS_A_DAY_MAX} times a day"));
+        return invalid(format!("a spin-up budget is 1 to {SPIN_UPS_A_DAY_MAX} a day"));
     }
     if !(IDLE_MIN..=IDLE_MAX).contains(&options.idle) {
-        return invalid(format!("a disk turns for nothing for {IDLE_MIN} to {IDLE_MAX}"));
+        return invalid(format!("the idle time of a disk is {IDLE_MIN} to {IDLE_MAX}"));
     }
     let count = options.roots.len() + options.remotes.len();
     let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
@@ -257,7 +258,7 @@ fn check(options: &SetOptions) -> Result<u32> {
     };
     let numbers = options.roots.keys().chain(options.remotes.keys());
     if !numbers.map(|tome| tome.get()).collect::<BTreeSet<_>>().into_iter().eq(0..tomes) {
-        return invalid("tomes are numbered from zero, with none left out or twice".to_owned());
+        return invalid("tomes are numbered from zero, without gaps or duplicates".to_owned());
     }
     let block = options.layout.parts().block;
     if block > BLOCK_BYTES_MAX {
@@ -298,13 +299,13 @@ impl Startup {
         &self,
         store: &SetStore,
         is_new: bool,
-    ) -> Result<BTreeMap<TomeId, Result<Opened, String>>> {
+    ) -> Result<BTreeMap<TomeId, Result<OpenTome, String>>> {
         let mut opened = BTreeMap::new();
         let (out, retired) = (store.out()?, store.retired()?);
         for tome in self.options.roots.keys().copied() {
             if out.contains(&tome) || retired.contains(&tome) {
                 let why = if out.contains(&tome) {
-                    "its seats are others': its disk may be taken away"
+                    "its member slots belong to other tomes: its disk may be removed"
                 } else {
                     crate::driver::RETIRED
                 };
@@ -315,15 +316,15 @@ impl Startup {
             // would be worse.
             let is_made = store.is_made(tome)?;
             let mut found = self.open(tome, is_new, is_made)?;
-            if let Ok(Opened { store: own, .. }) = &found
+            if let Ok(OpenTome { store: own, .. }) = &found
                 && self.is_older(store, CountedStore::Tome(tome), own.start_number()?)?
             {
-                let why = "its metadata store is an older copy: what came since is not in it";
+                let why = "its metadata store is an older copy that lacks newer changes";
                 tracing::error!(%tome, "not opened: {why}");
                 found = Err(why.to_owned());
             }
             if found.is_ok() && !is_made {
-                store.note_made(tome)?;
+                store.record_made(tome)?;
             }
             opened.insert(tome, found);
         }
@@ -333,35 +334,39 @@ impl Startup {
     /// Starts all tomes; returns them and the names of all objects, including those of lost tomes.
     fn start_drivers(
         &self,
-        loaded: BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: BTreeMap<TomeId, Result<LoadedTome, String>>,
         pieces: &OpenedPieces,
-    ) -> Result<(Names, BTreeMap<TomeId, Seat>)> {
+    ) -> Result<(Names, BTreeMap<TomeId, TomeHandle>)> {
         let mut names = Names::default();
-        let mut seats = BTreeMap::new();
+        let mut handles = BTreeMap::new();
         for (tome, loaded) in loaded {
-            let ready = loaded.and_then(|Loaded { opened, metadata }| {
+            let ready = loaded.and_then(|LoadedTome { opened, metadata }| {
                 let metadata = sync_membership(&self.groups, &opened.store, metadata, &self.fail)
                     .map_err(|error| error_chain(&error))?;
                 self.apply_tombstones(&opened, metadata, pieces).map(|metadata| (opened, metadata))
             });
-            let seat = match ready {
+            let handle = match ready {
                 Ok((opened, metadata)) => {
                     // A failure of this store is not that tome's fault.
                     pieces.reconcile(&metadata)?;
                     let driver = self.start_driver(opened, metadata, &mut names);
-                    driver.map_or_else(|error| Seat::Lost(error_chain(&error)), Seat::Live)
+                    driver.map_or_else(
+                        |error| TomeHandle::Lost(error_chain(&error)),
+                        TomeHandle::Live,
+                    )
                 }
-                Err(why) => Seat::Lost(why),
+                Err(why) => TomeHandle::Lost(why),
             };
-            seats.insert(tome, seat);
+            handles.insert(tome, handle);
         }
-        for (tome, _) in seats.iter().filter(|(_, seat)| matches!(seat, Seat::Lost(_))) {
+        for (tome, _) in handles.iter().filter(|(_, handle)| matches!(handle, TomeHandle::Lost(_)))
+        {
             // Names that another tome has by now belonged to a member slot that moved.
-            pieces.each(*tome, |name, placed| {
+            pieces.for_each(*tome, |name, placed| {
                 names.add(&name, *tome, placed.object.blocks.len() as u64);
             })?;
         }
-        Ok((names, seats))
+        Ok((names, handles))
     }
 
     fn start_token_manager(&self, store: &Arc<SetStore>, tomes: u32) -> Result<TokenManagerDriver> {
@@ -383,10 +388,10 @@ impl Startup {
         pieces: &OpenedPieces,
     ) -> Result<()> {
         tombstones::forget(out, pieces)?;
-        for (tome, _) in self.remotes.seats().filter(|(tome, _)| !out.contains(tome)) {
+        for (tome, _) in self.remotes.handles().filter(|(tome, _)| !out.contains(tome)) {
             names.await_tome(tome);
-            pieces.removals(tome)?.into_iter().for_each(|name| names.put_off(tome, name));
-            pieces.each(tome, |name, placed| {
+            pieces.removals(tome)?.into_iter().for_each(|name| names.defer_removal(tome, name));
+            pieces.for_each(tome, |name, placed| {
                 names.add(&name, tome, placed.object.blocks.len() as u64);
             })?;
         }
@@ -398,14 +403,14 @@ impl Startup {
         &self,
         out: &BTreeSet<TomeId>,
         set_link: impl Fn(TomeId) -> SetLink,
-    ) -> Vec<(TomeId, Seat)> {
-        let begin = |(tome, seat): (TomeId, &Arc<dyn super::RemoteHandle>)| {
+    ) -> Vec<(TomeId, TomeHandle)> {
+        let begin = |(tome, handle): (TomeId, &Arc<dyn super::RemoteHandle>)| {
             if !out.contains(&tome) {
-                seat.begin(set_link(tome));
+                handle.begin(set_link(tome));
             }
-            (tome, Seat::Remote(RemoteDriver(Arc::clone(seat))))
+            (tome, TomeHandle::Remote(RemoteDriver(Arc::clone(handle))))
         };
-        self.remotes.seats().map(begin).collect()
+        self.remotes.handles().map(begin).collect()
     }
 
     fn guard_disks(&self) {
@@ -427,10 +432,10 @@ impl Startup {
         &self,
         mut tokens: BTreeMap<TokenId, TokenState>,
     ) -> BTreeMap<TokenId, TokenState> {
-        for kept in tokens.values_mut() {
-            let here = kept.holder.filter(|tome| self.options.roots.contains_key(tome));
+        for state in tokens.values_mut() {
+            let here = state.holder.filter(|tome| self.options.roots.contains_key(tome));
             if here.is_some_and(|tome| self.ensure_spun_down(tome)) {
-                kept.holder = None;
+                state.holder = None;
             }
         }
         tokens
@@ -441,7 +446,7 @@ impl Startup {
         let (place, backend) = (PlaceId::new(tome.get()), &self.options.backend);
         match backend.observe(place) {
             Ok(Observed::Turning) => {
-                tracing::warn!(%tome, "its disk turns, and is put down");
+                tracing::warn!(%tome, "its disk was left spinning: spinning it down");
                 backend.spin_down(place).is_ok()
             }
             Ok(_) => true,
@@ -452,17 +457,18 @@ impl Startup {
     /// Opens a tome's metadata store. With `is_new`, that and its disk are created, unless they
     /// were before: then the disk must prove its identity. Failure to open is returned as a reason,
     /// and failure to create as an error.
-    fn open(&self, tome: TomeId, is_new: bool, is_made: bool) -> Result<Result<Opened, String>> {
+    fn open(&self, tome: TomeId, is_new: bool, is_made: bool) -> Result<Result<OpenTome, String>> {
         let folder = self.folder(tome);
         let identity = TomeIdentity::new(self.set, tome, self.options.layout);
-        let open = || -> Result<Opened> {
+        let open = || -> Result<OpenTome> {
             let opened = if is_new && !is_made { MetadataStore::init } else { MetadataStore::open };
             let store = opened(&folder, &identity)?;
             let (ledger, reloaded) = LedgerFile::open_or_quarantine(&folder.join(LEDGER))?;
             if let Some((path, problem)) = reloaded.set_aside {
-                tracing::error!(%tome, "ledger set aside as \"{}\": {problem}", path.display());
+                let path = path.display();
+                tracing::error!(%tome, "the ledger was set aside as \"{path}\": {problem}");
             }
-            Ok(Opened { identity: identity.clone(), store, ledger })
+            Ok(OpenTome { identity: identity.clone(), store, ledger })
         };
         match open() {
             Ok(mut opened) => {
@@ -497,9 +503,9 @@ impl Startup {
         store: &Arc<SetStore>,
         (names, pieces): (&Arc<Mutex<Names>>, &Arc<PieceStore>),
     ) -> SetLink {
-        let has_slot = |group: &&Group| group.seats().iter().any(|seat| seat.tome == tome);
+        let has_slot = |group: &&Group| group.seats().iter().any(|slot| slot.tome == tome);
         SetLink {
-            introduction: SetHandshake {
+            handshake: SetHandshake {
                 set: self.set,
                 tome,
                 layout: self.options.layout,
@@ -515,8 +521,8 @@ impl Startup {
     }
 
     /// Spins a disk up to check or write its identity, and spins it down again.
-    fn create_disk(&self, opened: &mut Opened, is_made: bool) -> Result<()> {
-        let Opened { identity, ledger, .. } = opened;
+    fn create_disk(&self, opened: &mut OpenTome, is_made: bool) -> Result<()> {
+        let OpenTome { identity, ledger, .. } = opened;
         let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
         let at = self.options.clock.now();
         ledger.record(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
@@ -560,12 +566,12 @@ impl Startup {
     /// Loads the state of each tome. One with inconsistent rows is lost to this start.
     fn load_all(
         &self,
-        opened: BTreeMap<TomeId, Result<Opened, String>>,
-    ) -> BTreeMap<TomeId, Result<Loaded, String>> {
-        let load = |opened: Opened| {
+        opened: BTreeMap<TomeId, Result<OpenTome, String>>,
+    ) -> BTreeMap<TomeId, Result<LoadedTome, String>> {
+        let load = |opened: OpenTome| {
             let metadata =
                 opened.store.load(&opened.identity).map_err(|error| error_chain(&error))?;
-            Ok(Loaded { opened, metadata })
+            Ok(LoadedTome { opened, metadata })
         };
         opened.into_iter().map(|(tome, opened)| (tome, opened.and_then(load))).collect()
     }
@@ -573,11 +579,11 @@ impl Startup {
     /// Starts a tome.
     fn start_driver(
         &self,
-        opened: Opened,
+        opened: OpenTome,
         metadata: TomeMetadata,
         names: &mut Names,
     ) -> Result<Driver> {
-        let Opened { identity, store, ledger } = opened;
+        let OpenTome { identity, store, ledger } = opened;
         let tome = identity.tome;
         names.add_tome(tome, data_blocks(&metadata));
         for (name, object) in metadata.objects() {

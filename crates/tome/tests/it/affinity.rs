@@ -10,7 +10,7 @@ use fulgurite_units::AffinityGroup;
 use crate::shelf::{BLOCK, Shelf, noise};
 
 /// Writers, whose objects are interleaved.
-const KINS: u64 = 3;
+const WRITERS: u64 = 3;
 /// Objects of each writer.
 const EACH: u64 = 4;
 
@@ -20,13 +20,13 @@ fn name(affinity: u64, number: u64) -> String {
 
 /// Puts all objects, each once the disks stand still again; returns which tomes have those of each
 /// writer.
-async fn put(shelf: &Shelf, set: &TomeSet, is_told: bool) -> BTreeMap<u64, BTreeSet<TomeId>> {
+async fn put(shelf: &Shelf, set: &TomeSet, is_grouped: bool) -> BTreeMap<u64, BTreeSet<TomeId>> {
     let mut tomes = BTreeMap::<u64, BTreeSet<TomeId>>::new();
     for number in 0..EACH {
-        for affinity in 0..KINS {
+        for affinity in 0..WRITERS {
             let name = name(affinity, number);
-            let told = is_told.then(|| AffinityGroup::new(affinity));
-            let put = set.put_with_affinity(&name, noise(&name, BLOCK), told);
+            let affinity_group = is_grouped.then(|| AffinityGroup::new(affinity));
+            let put = set.put_with_affinity(&name, noise(&name, BLOCK), affinity_group);
             tomes.entry(affinity).or_default().insert(shelf.wait(put).await.unwrap());
             shelf.settle(set).await;
         }
@@ -35,43 +35,44 @@ async fn put(shelf: &Shelf, set: &TomeSet, is_told: bool) -> BTreeMap<u64, BTree
 }
 
 /// Returns the spin-ups for reading all objects of one writer, one after the other.
-async fn wakes(shelf: &Shelf, set: &TomeSet, affinity: u64) -> usize {
-    let reads = |wakes: Vec<fulgurite_disks::Wake>| {
-        wakes.iter().filter(|wake| matches!(wake.cause, Cause::Request(_))).count()
+async fn spin_ups_to_read(shelf: &Shelf, set: &TomeSet, affinity: u64) -> usize {
+    let reads = |all: Vec<fulgurite_disks::Wake>| {
+        all.iter().filter(|spin_up| matches!(spin_up.cause, Cause::Request(_))).count()
     };
-    let before = reads(set.wakes().await);
+    let before = reads(set.spin_ups().await);
     for number in 0..EACH {
         let name = name(affinity, number);
         assert_eq!(shelf.wait(set.get(&name)).await.unwrap(), noise(&name, BLOCK));
     }
-    let after = reads(set.wakes().await);
+    let after = reads(set.spin_ups().await);
     shelf.settle(set).await;
     after - before
 }
 
 #[tokio::test]
-async fn what_one_writer_puts_lies_on_one_tome_and_wakes_one_disk() {
+async fn affinity_group_is_placed_on_one_tome() {
     let (apart, together) = (Shelf::new(), Shelf::new());
-    let mut woken = BTreeMap::new();
-    for (shelf, is_told) in [(&apart, false), (&together, true)] {
+    let mut spin_ups = BTreeMap::new();
+    for (shelf, is_grouped) in [(&apart, false), (&together, true)] {
         let set = shelf.init();
-        let tomes = put(shelf, &set, is_told).await;
-        for affinity in 0..KINS {
+        let tomes = put(shelf, &set, is_grouped).await;
+        for affinity in 0..WRITERS {
             let count = tomes[&affinity].len();
-            assert!(if is_told { count == 1 } else { count > 1 }, "{is_told} {tomes:?}");
-            *woken.entry(is_told).or_default() += wakes(shelf, &set, affinity).await;
+            assert!(if is_grouped { count == 1 } else { count > 1 }, "{is_grouped} {tomes:?}");
+            *spin_ups.entry(is_grouped).or_default() +=
+                spin_ups_to_read(shelf, &set, affinity).await;
         }
         let own: BTreeSet<_> = tomes.values().flatten().collect();
         assert!(own.len() > 1, "writers do not crowd on one: {tomes:?}");
         set.stop();
     }
-    let woken: BTreeMap<bool, usize> = woken;
-    assert_eq!(usize::try_from(KINS).unwrap(), woken[&true], "{woken:?}");
-    assert!(woken[&false] > woken[&true], "{woken:?}");
+    let spin_ups: BTreeMap<bool, usize> = spin_ups;
+    assert_eq!(usize::try_from(WRITERS).unwrap(), spin_ups[&true], "{spin_ups:?}");
+    assert!(spin_ups[&false] > spin_ups[&true], "{spin_ups:?}");
 }
 
 #[tokio::test]
-async fn kin_goes_elsewhere_when_its_tome_is_lost_or_much_fuller_than_others() {
+async fn affinity_group_leaves_lost_or_full_tome() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let affinity = Some(AffinityGroup::new(7));
@@ -82,10 +83,10 @@ async fn kin_goes_elsewhere_when_its_tome_is_lost_or_much_fuller_than_others() {
         tomes.push(shelf.wait(put).await.unwrap());
         shelf.wait(set.protected(&name)).await.unwrap();
     }
-    let of = |tome: TomeId| tomes.iter().filter(|other| **other == tome).count();
+    let count = |tome: TomeId| tomes.iter().filter(|other| **other == tome).count();
     assert!(tomes[..3].iter().all(|tome| *tome == tomes[0]), "{tomes:?}");
     assert!(tomes.iter().any(|tome| *tome != tomes[0]), "it is not filled up: {tomes:?}");
-    assert!(tomes.iter().all(|tome| of(*tome) > 1), "{tomes:?}");
+    assert!(tomes.iter().all(|tome| count(*tome) > 1), "{tomes:?}");
     let last = *tomes.last().unwrap();
     shelf.wait(set.retire(last)).await.unwrap();
     let name = name(7, 99);

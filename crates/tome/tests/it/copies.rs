@@ -62,7 +62,7 @@ async fn all_there(shelf: &Shelf, set: &TomeSet, names: &Names) {
     for name in names {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name), "{name}");
     }
-    assert!(set.list().iter().eq(names), "and no others");
+    assert!(set.list().iter().eq(names), "exactly these");
     shelf.settle(set).await;
 }
 
@@ -125,7 +125,7 @@ fn flip(bytes: &mut [u8], part: usize) {
 async fn damaged(
     shelf: &Shelf,
     store: &Path,
-    mut look: impl AsyncFnMut(&str, &Path) -> bool,
+    mut check: impl AsyncFnMut(&str, &Path) -> bool,
 ) -> u32 {
     let aside = tempfile::tempdir().unwrap();
     let (set, disks) = (shelf.folder.join("set"), aside.path().join("disks"));
@@ -140,7 +140,7 @@ async fn damaged(
                 _ => fs::write(&path, &bad).unwrap(),
             }
             let name = format!("{} {what}", path.strip_prefix(&set).unwrap().display());
-            refused += u32::from(look(&name, &path).await);
+            refused += u32::from(check(&name, &path).await);
             put_back(&disks.join("set"), &set);
         }
     }
@@ -148,7 +148,7 @@ async fn damaged(
 }
 
 #[tokio::test]
-async fn pieces_that_are_missing_or_empty_are_made_anew_of_what_tomes_say() {
+async fn missing_or_empty_piece_store_is_rebuilt_from_tomes() {
     for is_empty in [false, true] {
         let (shelf, names) = closed().await;
         fs::remove_dir_all(pieces(&shelf)).unwrap();
@@ -172,9 +172,9 @@ async fn pieces_that_are_missing_or_empty_are_made_anew_of_what_tomes_say() {
 }
 
 #[tokio::test]
-async fn pieces_that_are_damaged_are_refused_or_harmless_and_cost_no_tome() {
+async fn damaged_piece_store_is_rejected_or_harmless() {
     let (shelf, names) = closed().await;
-    let look = async |what: &str, path: &Path| {
+    let check = async |what: &str, path: &Path| {
         let before = fs::read(path).ok();
         match TomeSet::open(shelf.options()) {
             Ok(set) => {
@@ -185,12 +185,12 @@ async fn pieces_that_are_damaged_are_refused_or_harmless_and_cost_no_tome() {
             }
             Err(error) => {
                 assert!(matches!(error, TomesError::Catalog(_)), "{what}: {error}");
-                assert_eq!(fs::read(path).ok(), before, "{what}: nothing is written over");
+                assert_eq!(fs::read(path).ok(), before, "{what}: nothing is overwritten");
                 true
             }
         }
     };
-    let refused = damaged(&shelf, &pieces(&shelf), look).await;
+    let refused = damaged(&shelf, &pieces(&shelf), check).await;
     assert!(refused > 5, "{refused}");
     let set = shelf.open();
     all_there(&shelf, &set, &names).await;
@@ -198,9 +198,9 @@ async fn pieces_that_are_damaged_are_refused_or_harmless_and_cost_no_tome() {
 }
 
 #[tokio::test]
-async fn a_set_store_that_is_damaged_is_refused_or_harmless() {
+async fn damaged_set_store_is_rejected_or_harmless() {
     let (shelf, names) = closed().await;
-    let look = async |what: &str, path: &Path| {
+    let check = async |what: &str, path: &Path| {
         let before = fs::read(path).ok();
         match TomeSet::open(shelf.options()) {
             Ok(set) => {
@@ -211,12 +211,12 @@ async fn a_set_store_that_is_damaged_is_refused_or_harmless() {
             }
             Err(error) => {
                 assert!(matches!(error, TomesError::Catalog(_)), "{what}: {error}");
-                assert_eq!(fs::read(path).ok(), before, "{what}: nothing is written over");
+                assert_eq!(fs::read(path).ok(), before, "{what}: nothing is overwritten");
                 true
             }
         }
     };
-    let refused = damaged(&shelf, &own(&shelf), look).await;
+    let refused = damaged(&shelf, &own(&shelf), check).await;
     assert!(refused > 5, "{refused}");
     let set = shelf.open();
     all_there(&shelf, &set, &names).await;
@@ -224,31 +224,34 @@ async fn a_set_store_that_is_damaged_is_refused_or_harmless() {
 }
 
 #[tokio::test]
-async fn an_awake_store_that_is_damaged_is_told_and_costs_its_tome_alone() {
+async fn damaged_metadata_store_affects_only_its_tome() {
     let (shelf, names) = closed().await;
     let set = shelf.open();
     let tome = set.tome_of("object 00").unwrap();
     let others: Names =
         names.iter().filter(|name| set.tome_of(name).unwrap() != tome).cloned().collect();
     close(set);
-    let look = async |what: &str, path: &Path| {
+    let check = async |what: &str, path: &Path| {
         let before = fs::read(path).ok();
         let set = shelf.open();
-        let told = reasons(&set).await;
-        if told.is_empty() {
+        let reported = reasons(&set).await;
+        if reported.is_empty() {
             assert!(set.list().iter().eq(&names), "{what}");
             close(set);
             return false;
         }
-        assert_eq!(told.len(), 1, "{what}: {told:?}");
-        assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{what}: {told:?}");
+        assert_eq!(reported.len(), 1, "{what}: {reported:?}");
+        assert!(
+            reported[0].starts_with(&format!("tome {tome}: given up: ")),
+            "{what}: {reported:?}"
+        );
         assert!(set.list().iter().eq(&names), "{what}: what is lost is known");
         assert!(others.iter().all(|name| set.tome_of(name).unwrap() != tome));
         close(set);
-        assert_eq!(fs::read(path).ok(), before, "{what}: nothing is written over");
+        assert_eq!(fs::read(path).ok(), before, "{what}: nothing is overwritten");
         true
     };
-    let refused = damaged(&shelf, &metadata(&shelf.folder, tome).join("awake"), look).await;
+    let refused = damaged(&shelf, &metadata(&shelf.folder, tome).join("awake"), check).await;
     assert!(refused > 5, "{refused}");
     let set = shelf.open();
     all_there(&shelf, &set, &names).await;
@@ -256,7 +259,7 @@ async fn an_awake_store_that_is_damaged_is_told_and_costs_its_tome_alone() {
 }
 
 #[tokio::test]
-async fn older_pieces_are_made_those_of_today_by_what_tomes_say() {
+async fn older_piece_store_is_updated_from_tomes() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let mut names = fill(&shelf, &set, 0..8).await;
@@ -285,7 +288,7 @@ async fn older_pieces_are_made_those_of_today_by_what_tomes_say() {
 }
 
 #[tokio::test]
-async fn older_pieces_that_name_what_was_removed_since_cost_no_tome() {
+async fn older_piece_store_with_deleted_objects_is_harmless() {
     for is_open in [false, true] {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -320,7 +323,7 @@ async fn older_pieces_that_name_what_was_removed_since_cost_no_tome() {
 }
 
 #[tokio::test]
-async fn older_or_missing_pieces_are_told_while_a_tome_is_lost() {
+async fn older_piece_store_is_reported_while_a_tome_is_lost() {
     for is_missing in [false, true] {
         let (shelf, _) = closed().await;
         let aside = tempfile::tempdir().unwrap();
@@ -337,9 +340,9 @@ async fn older_or_missing_pieces_are_told_while_a_tome_is_lost() {
         lose(&shelf.folder, lost);
         for _ in 0..2 {
             let set = shelf.open();
-            let told = reasons(&set).await;
-            let said = format!("tome {lost}: which objects it had is not known for sure");
-            assert!(told.iter().any(|why| why.starts_with(&said)), "{told:?}");
+            let reported = reasons(&set).await;
+            let expected = format!("tome {lost}: which objects it had is not known for sure");
+            assert!(reported.iter().any(|why| why.starts_with(&expected)), "{reported:?}");
             close(set);
         }
         // Nothing is lost once the right copy is restored.
@@ -355,7 +358,7 @@ async fn older_or_missing_pieces_are_told_while_a_tome_is_lost() {
 }
 
 #[tokio::test]
-async fn an_older_awake_store_is_told_and_what_was_protected_since_is_not_lost() {
+async fn older_metadata_store_is_reported_and_loses_nothing() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let mut names = fill(&shelf, &set, 0..8).await;
@@ -374,10 +377,10 @@ async fn an_older_awake_store_is_told_and_what_was_protected_since_is_not_lost()
     copy(&place, &aside.path().join("right"));
     put_back(&older, &place);
     let set = shelf.open();
-    let told = reasons(&set).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("older"), "{told:?}");
-    assert!(set.list().iter().eq(&names), "what is lost is known");
+    let reported = reasons(&set).await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("older"), "{reported:?}");
+    assert!(set.list().iter().eq(&names), "lost objects are known");
     close(set);
     // With the right copy, or after a rebuild by others, everything is there.
     put_back(&aside.path().join("right"), &place);
@@ -395,7 +398,7 @@ async fn an_older_awake_store_is_told_and_what_was_protected_since_is_not_lost()
 }
 
 #[tokio::test]
-async fn a_set_store_that_is_missing_or_older_is_refused_and_changes_no_tome() {
+async fn missing_or_older_set_store_is_rejected() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let mut names = fill(&shelf, &set, 0..8).await;
@@ -414,7 +417,7 @@ async fn a_set_store_that_is_missing_or_older_is_refused_and_changes_no_tome() {
     let before = stores();
     fs::remove_dir_all(own(&shelf)).unwrap();
     assert_eq!(TomeSet::open(shelf.options()).unwrap_err().kind(), ErrorKind::Invalid);
-    assert!(!own(&shelf).exists(), "none is made");
+    assert!(!own(&shelf).exists(), "none is created");
     for set in [None, Some(id)] {
         let options = fulgurite_tome::SetOptions { set, ..shelf.options() };
         let error = TomeSet::init(options).unwrap_err();
@@ -425,7 +428,7 @@ async fn a_set_store_that_is_missing_or_older_is_refused_and_changes_no_tome() {
     for opened in [TomeSet::open, TomeSet::init] {
         let error = opened(shelf.options()).unwrap_err();
         assert!(matches!(error, TomesError::WrongStore { .. }), "{error}");
-        assert!(error.to_string().contains("as it was before"), "{error}");
+        assert!(error.to_string().contains("it is an older copy"), "{error}");
     }
     assert!(stores() == before, "nothing was written");
     put_back(&aside.path().join("right"), &own(&shelf));
@@ -437,7 +440,7 @@ async fn a_set_store_that_is_missing_or_older_is_refused_and_changes_no_tome() {
 }
 
 #[tokio::test]
-async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_written_over() {
+async fn duplicate_object_name_is_reported_and_both_are_kept() {
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, 0..4).await;
@@ -463,12 +466,12 @@ async fn an_object_whose_name_another_tome_has_by_now_is_told_and_neither_is_wri
         copy(&aside.path().join(at.to_string()), place);
     }
     let set = shelf.open();
-    let told = reasons(&set).await;
+    let reported = reasons(&set).await;
     let (read, hidden) = (first.min(second), first.max(second));
     assert_eq!(set.tome_of(name).unwrap(), read);
-    let said = format!("tome {hidden}: 1 objects are not read");
-    assert!(told.len() == 1 && told[0].starts_with(&said), "{told:?}");
-    assert!(told[0].ends_with(name), "{told:?}");
+    let expected = format!("tome {hidden}: 1 objects are not read");
+    assert!(reported.len() == 1 && reported[0].starts_with(&expected), "{reported:?}");
+    assert!(reported[0].ends_with(name), "{reported:?}");
     let got = shelf.wait(set.get(name)).await.unwrap();
     shelf.settle(&set).await;
     close(set);

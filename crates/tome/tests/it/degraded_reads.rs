@@ -8,11 +8,11 @@ use fulgurite_tome::{DegradedReadCounts, GroupChecked, InjectedFault, SetOptions
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{ErrorKind, Ratio, Seed};
 
-use crate::rebuilt::{busiest, content, fill};
+use crate::rebuild::{busiest, content, fill};
 use crate::shelf::{Shelf, lose, metadata, noise, root, tomes};
 
 /// Returns the objects of a tome, with their numbers.
-fn of<'a>(set: &TomeSet, names: &'a [String], tome: TomeId) -> Vec<(usize, &'a String)> {
+fn objects_of<'a>(set: &TomeSet, names: &'a [String], tome: TomeId) -> Vec<(usize, &'a String)> {
     let own = |(_, name): &(usize, &String)| set.tome_of(name).unwrap() == tome;
     names.iter().enumerate().filter(own).collect()
 }
@@ -24,7 +24,7 @@ pub(crate) async fn groups(set: &TomeSet) -> Vec<GroupChecked> {
 }
 
 #[tokio::test]
-async fn objects_of_lost_tomes_are_read_of_their_groups_while_enough_are_left() {
+async fn objects_of_lost_tomes_get_degraded_reads() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
@@ -34,7 +34,7 @@ async fn objects_of_lost_tomes_are_read_of_their_groups_while_enough_are_left() 
     lose(&shelf.folder, first);
 
     let set = shelf.open();
-    let own = of(&set, &names, first);
+    let own = objects_of(&set, &names, first);
     for (number, name) in &own {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name, *number), "{name}");
     }
@@ -75,12 +75,15 @@ async fn objects_of_lost_tomes_are_read_of_their_groups_while_enough_are_left() 
     }
     assert!(read > 0);
     assert_eq!(refused > 0, groups.iter().any(beyond), "{refused} refused");
-    assert!(groups.iter().any(|group| group.trouble.is_some()), "nobody compares the lost");
+    assert!(
+        groups.iter().any(|group| group.failure.is_some()),
+        "groups with lost members are not compared"
+    );
     set.stop();
 }
 
 #[tokio::test]
-async fn what_was_not_protected_when_its_tome_was_lost_is_refused_and_never_wrong() {
+async fn unprotected_object_of_lost_tome_is_an_error() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
@@ -103,14 +106,14 @@ async fn what_was_not_protected_when_its_tome_was_lost_is_refused_and_never_wron
         assert!(error.to_string().contains("not in every parity"), "{error}");
     }
     // Other objects in the same groups are intact.
-    for (number, name) in of(&set, &names, lost) {
+    for (number, name) in objects_of(&set, &names, lost) {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name, number), "{name}");
     }
     set.stop();
 }
 
 #[tokio::test]
-async fn a_tome_that_fails_in_the_middle_is_read_around() {
+async fn objects_of_failed_tome_get_degraded_reads() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
@@ -118,25 +121,25 @@ async fn a_tome_that_fails_in_the_middle_is_read_around() {
     shelf.faults.inject(tome, InjectedFault::Write);
     shelf.wait(put_until_given_up(&set, tome)).await;
     assert!(!set.status().await.is_well());
-    for (number, name) in of(&set, &names, tome) {
+    for (number, name) in objects_of(&set, &names, tome) {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name, number), "{name}");
     }
     set.stop();
 }
 
-/// Puts objects until a tome that cannot write has been asked.
+/// Puts objects until a tome that cannot write got a request.
 async fn put_until_given_up(set: &TomeSet, tome: TomeId) {
     for number in 0..64 {
         let name = format!("more {number}");
         let put = set.put(&name, noise(&name, 500)).await;
         let status = set.status().await;
-        let asked = status.tomes.iter().any(|one| one.tome == tome && one.trouble.is_some());
-        if asked {
+        let has_failed = status.tomes.iter().any(|one| one.tome == tome && one.failure.is_some());
+        if has_failed {
             return;
         }
         put.unwrap();
     }
-    panic!("tome {tome} was never asked");
+    panic!("tome {tome} got no request");
 }
 
 /// Returns options of a set with three tokens, so that two others of a group can spin.
@@ -150,15 +153,15 @@ fn many(shelf: &Shelf) -> SetOptions {
 }
 
 #[tokio::test]
-async fn an_object_of_a_disk_that_sleeps_is_read_of_others_that_turn() {
+async fn object_of_sleeping_tome_is_read_from_spinning_members() {
     let mut shelf = Shelf::new();
     let places = (0..60).map(PlaceId::new);
     let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
     shelf.disks = Arc::new(disks);
     let set = TomeSet::init(many(&shelf)).unwrap();
     let names = fill(&shelf, &set, 0, 120).await;
-    let by_tome = |tome: TomeId| of(&set, &names, tome);
-    let mut woke_nobody = 0;
+    let by_tome = |tome: TomeId| objects_of(&set, &names, tome);
+    let mut reads_without_spin_up = 0;
     for group in groups(&set).await {
         let [a, b, c] = group.tomes[..] else { panic!("2+1") };
         let (Some(first), Some(second)) = (by_tome(a).pop(), by_tome(c).pop()) else { continue };
@@ -167,39 +170,40 @@ async fn an_object_of_a_disk_that_sleeps_is_read_of_others_that_turn() {
         let (one, two) = shelf.wait(both).await;
         assert_eq!(one.unwrap(), content(first.1, first.0));
         assert_eq!(two.unwrap(), content(second.1, second.0));
-        let turning: BTreeSet<TomeId> = turning(&set);
-        if !turning.contains(&a) || !turning.contains(&c) || turning.contains(&b) {
+        let spinning: BTreeSet<TomeId> = spinning(&set);
+        if !spinning.contains(&a) || !spinning.contains(&c) || spinning.contains(&b) {
             continue;
         }
         for (number, name) in by_tome(b) {
-            let (before, wakes) = (set.status().await.degraded_reads.asleep, woken(&set, b).await);
+            let (before, count) =
+                (set.status().await.degraded_reads.asleep, spin_ups(&set, b).await);
             let read = shelf.wait(set.get(name)).await.unwrap();
             assert_eq!(read, content(name, number), "{name}");
             if set.status().await.degraded_reads.asleep > before {
-                assert_eq!(woken(&set, b).await, wakes, "nobody was woken for it");
-                woke_nobody += 1;
+                assert_eq!(spin_ups(&set, b).await, count, "its disk was not spun up");
+                reads_without_spin_up += 1;
             }
         }
-        if woke_nobody > 2 {
+        if reads_without_spin_up > 2 {
             break;
         }
     }
-    assert!(woke_nobody > 0, "no object was read of others that turn");
+    assert!(reads_without_spin_up > 0, "no object was read from spinning members");
     set.stop();
 }
 
-fn turning(set: &TomeSet) -> BTreeSet<TomeId> {
+fn spinning(set: &TomeSet) -> BTreeSet<TomeId> {
     let powers = set.powers().into_iter().filter(|(_, power)| *power == Power::Active);
     powers.map(|(tome, _)| tome).collect()
 }
 
-async fn woken(set: &TomeSet, tome: TomeId) -> u64 {
+async fn spin_ups(set: &TomeSet, tome: TomeId) -> u64 {
     let status = set.status().await;
-    status.tomes.iter().find(|one| one.tome == tome).unwrap().wakes
+    status.tomes.iter().find(|one| one.tome == tome).unwrap().spin_ups
 }
 
 #[tokio::test]
-async fn a_tome_that_is_taken_out_is_read_meanwhile_and_does_not_come_back() {
+async fn retired_tome_stays_readable_and_does_not_return() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;

@@ -27,9 +27,9 @@ async fn given_up(shelf: &Shelf, set: &TomeSet, fault: InjectedFault, name: &str
     let error = shelf.wait(set.put(name, noise(name, BLOCK))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{fault:?}: {error}");
     let tome = set.tome_of(name).unwrap();
-    let told = reasons(set).await;
-    assert_eq!(told.len(), 1, "{fault:?}: {told:?}");
-    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
+    let reported = reasons(set).await;
+    assert_eq!(reported.len(), 1, "{fault:?}: {reported:?}");
+    assert!(reported[0].starts_with(&format!("tome {tome}: given up: ")), "{reported:?}");
     tome
 }
 
@@ -44,7 +44,7 @@ async fn well(shelf: &Shelf, set: &TomeSet) {
 }
 
 #[tokio::test]
-async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
+async fn tome_recovers_from_transient_storage_failure() {
     for fault in FAILING {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -54,7 +54,7 @@ async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
         let mut watching = set.watch();
         let failed = given_up(&shelf, &set, fault, "after").await;
         let again = shelf.wait(set.get("after")).await.unwrap_err();
-        assert_eq!(again.kind(), ErrorKind::Unavailable, "nobody knows whether it is there");
+        assert_eq!(again.kind(), ErrorKind::Unavailable, "the outcome is unknown");
         crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
         well(&shelf, &set).await;
         assert_eq!(set.tome_of("before").unwrap(), tome);
@@ -64,14 +64,17 @@ async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
         assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound, "{fault:?}");
         shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap();
         shelf.wait(set.protected("after")).await.unwrap();
-        let mut told = Vec::new();
-        while !matches!(told.last(), Some(TomeEvent::Resumed { .. })) {
-            let happened = watching.next().await.unwrap().unwrap().what;
-            let is_own = matches!(happened, TomeEvent::GivenUp { .. } | TomeEvent::Resumed { .. });
-            told.extend(is_own.then_some(happened));
+        let mut events = Vec::new();
+        while !matches!(events.last(), Some(TomeEvent::Resumed { .. })) {
+            let event = watching.next().await.unwrap().unwrap().what;
+            let is_own = matches!(event, TomeEvent::GivenUp { .. } | TomeEvent::Resumed { .. });
+            events.extend(is_own.then_some(event));
         }
-        assert!(matches!(&told[0], TomeEvent::GivenUp { tome, .. } if *tome == failed), "{told:?}");
-        assert_eq!(told.last(), Some(&TomeEvent::Resumed { tome: failed }), "{fault:?}");
+        assert!(
+            matches!(&events[0], TomeEvent::GivenUp { tome, .. } if *tome == failed),
+            "{events:?}"
+        );
+        assert_eq!(events.last(), Some(&TomeEvent::Resumed { tome: failed }), "{fault:?}");
         // The next start sees the same.
         set.stop();
         drop(set);
@@ -88,16 +91,16 @@ async fn a_tome_whose_storage_failed_for_a_moment_goes_on_by_itself() {
 
 async fn agree(set: &TomeSet) {
     let mut groups = 0;
-    let told = |checked: fulgurite_tome::GroupChecked| {
-        assert!(checked.findings.is_empty() && checked.trouble.is_none(), "{checked:?}");
+    let check = |checked: fulgurite_tome::GroupChecked| {
+        assert!(checked.findings.is_empty() && checked.failure.is_none(), "{checked:?}");
         groups += 1;
     };
-    set.verify(told).await.unwrap();
+    set.verify(check).await.unwrap();
     assert!(groups > 0, "groups were compared");
 }
 
 #[tokio::test]
-async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
+async fn permanent_storage_failure_is_retried_with_backoff() {
     for fault in [InjectedFault::Sync, InjectedFault::Commit] {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -107,20 +110,23 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
         let failed = given_up(&shelf, &set, fault, "after").await;
         let others = crate::shelf::tomes().filter(|tome| *tome != failed);
         others.for_each(|tome| shelf.faults.mend(tome));
-        let before = set.status().await.tomes[failed.get() as usize].wakes;
+        let before = set.status().await.tomes[failed.get() as usize].spin_ups;
         for _ in 0..3 * 1800 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             shelf.clock.advance(Duration::from_secs(2));
         }
-        let told = reasons(&set).await;
-        assert!(told.iter().all(|why| why.starts_with(&format!("tome {failed}: "))), "{told:?}");
-        assert!(told[0].contains("tried again"), "{told:?}");
-        let wakes = set.status().await.tomes[failed.get() as usize].wakes - before;
+        let reported = reasons(&set).await;
+        assert!(
+            reported.iter().all(|why| why.starts_with(&format!("tome {failed}: "))),
+            "{reported:?}"
+        );
+        assert!(reported[0].contains("retried"), "{reported:?}");
+        let spin_ups = set.status().await.tomes[failed.get() as usize].spin_ups - before;
         if fault == InjectedFault::Sync {
             // The backoff ends at ten minutes.
-            assert!((5..40).contains(&wakes), "{wakes} in three hours");
+            assert!((5..40).contains(&spin_ups), "{spin_ups} in three hours");
         } else {
-            assert_eq!(wakes, 0, "no disk is woken for what is awake");
+            assert_eq!(spin_ups, 0, "a failed metadata store spins up no disk");
         }
         let other = shelf.wait(set.put("other", noise("other", BLOCK))).await.unwrap();
         assert_ne!(other, failed);
@@ -133,7 +139,7 @@ async fn storage_that_fails_for_good_is_tried_less_and_less_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn what_is_removed_while_its_tome_is_given_up_is_gone_when_it_works_again() {
+async fn delete_during_failure_holds_after_recovery() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let mut own = std::collections::BTreeMap::new();
@@ -165,25 +171,25 @@ async fn what_is_removed_while_its_tome_is_given_up_is_gone_when_it_works_again(
 }
 
 #[tokio::test]
-async fn a_directory_that_was_away_is_used_again_when_it_is_back() {
-    for is_awake in [false, true] {
+async fn missing_directory_is_used_again_once_restored() {
+    for is_metadata_store in [false, true] {
         let shelf = Shelf::new();
         let set = shelf.init();
         let tome = shelf.wait(set.put("one", noise("one", 2 * BLOCK))).await.unwrap();
         shelf.wait(set.protected("one")).await.unwrap();
         shelf.settle(&set).await;
         let folder = &shelf.folder;
-        let place = if is_awake { metadata(folder, tome) } else { root(folder, tome) };
+        let place = if is_metadata_store { metadata(folder, tome) } else { root(folder, tome) };
         let away = folder.join("away");
         std::fs::rename(&place, &away).unwrap();
         // Whatever part of it cannot be used, nothing is created in its place.
         let read = shelf.wait(set.get("one")).await.unwrap();
-        assert_eq!(read, noise("one", 2 * BLOCK), "of its group");
+        assert_eq!(read, noise("one", 2 * BLOCK), "read from its group");
         shelf.settle(&set).await;
-        if !is_awake {
+        if !is_metadata_store {
             assert_eq!(reasons(&set).await.len(), 1, "{:?}", reasons(&set).await);
         }
-        assert!(!place.exists(), "nothing is made in its place");
+        assert!(!place.exists(), "nothing is created in its place");
         std::fs::rename(&away, &place).unwrap();
         well(&shelf, &set).await;
         assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", 2 * BLOCK));
@@ -196,7 +202,7 @@ async fn a_directory_that_was_away_is_used_again_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn others_go_on_without_a_disk_that_does_not_turn() {
+async fn set_continues_without_a_disk_that_cannot_spin_up() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
@@ -208,9 +214,13 @@ async fn others_go_on_without_a_disk_that_does_not_turn() {
     shelf.settle(&set).await;
     assert_eq!(reasons(&set).await, [] as [&str; 0]);
     shelf.disks.inject(place, Fault::Dead).unwrap();
-    assert_eq!(shelf.wait(set.get("first")).await.unwrap(), noise("first", BLOCK), "of its group");
-    let told = reasons(&set).await;
-    assert!(told.len() == 1 && told[0].contains("given up"), "{told:?}");
+    assert_eq!(
+        shelf.wait(set.get("first")).await.unwrap(),
+        noise("first", BLOCK),
+        "read from its group"
+    );
+    let reported = reasons(&set).await;
+    assert!(reported.len() == 1 && reported[0].contains("given up"), "{reported:?}");
     let other = shelf.wait(set.put("second", noise("second", BLOCK))).await.unwrap();
     assert_ne!(other, tome, "it goes to another");
     assert_eq!(shelf.wait(set.get("second")).await.unwrap(), noise("second", BLOCK));
@@ -218,7 +228,7 @@ async fn others_go_on_without_a_disk_that_does_not_turn() {
 }
 
 #[tokio::test]
-async fn a_tome_that_is_given_up_keeps_nobody_waiting_for_its_token() {
+async fn failed_tome_releases_its_token() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let mut tomes = std::collections::BTreeMap::new();
@@ -244,31 +254,31 @@ async fn a_tome_that_is_given_up_keeps_nobody_waiting_for_its_token() {
 }
 
 #[tokio::test]
-async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
+async fn token_manager_grants_nothing_until_it_can_persist() {
     let shelf = Shelf::new();
     let set = shelf.init();
     shelf.wait(set.put("before", noise("before", BLOCK))).await.unwrap();
     shelf.wait(set.protected("before")).await.unwrap();
     shelf.settle(&set).await;
-    let wakes = set.wakes().await.len();
+    let spin_ups = set.spin_ups().await.len();
     crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Token));
     let mut put = std::pin::pin!(set.put("after", noise("after", BLOCK)));
-    let told = async {
+    let reported = async {
         loop {
-            let told = reasons(&set).await;
-            if !told.is_empty() {
-                break told;
+            let reported = reasons(&set).await;
+            if !reported.is_empty() {
+                break reported;
             }
             tokio::task::yield_now().await;
         }
     };
-    let told = tokio::select! {
-        put = &mut put => panic!("no disk may turn: {put:?}"),
-        told = shelf.wait(told) => told,
+    let reported = tokio::select! {
+        put = &mut put => panic!("no disk may spin: {put:?}"),
+        reported = shelf.wait(reported) => reported,
     };
-    assert!(told[0].starts_with("no tokens are given now: "), "{told:?}");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(set.wakes().await.len(), wakes, "no disk was woken");
+    assert!(reported[0].starts_with("no tokens are granted now: "), "{reported:?}");
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(set.spin_ups().await.len(), spin_ups, "no disk spun up");
     crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     shelf.wait(put).await.unwrap();
     shelf.wait(set.protected("after")).await.unwrap();
@@ -280,7 +290,7 @@ async fn a_keeper_that_cannot_write_gives_no_token_until_it_can() {
 }
 
 #[tokio::test]
-async fn a_read_ends_while_nobody_can_be_given_a_token() {
+async fn read_fails_while_no_token_can_be_granted() {
     let shelf = Shelf::new();
     let set = shelf.init();
     shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
@@ -289,7 +299,7 @@ async fn a_read_ends_while_nobody_can_be_given_a_token() {
     crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Token));
     let error = shelf.wait(set.get("one")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("no tokens are given now: "), "{error}");
+    assert!(error.to_string().contains("no tokens are granted now: "), "{error}");
     crate::shelf::tomes().for_each(|tome| shelf.faults.mend(tome));
     well(&shelf, &set).await;
     assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));
@@ -297,7 +307,7 @@ async fn a_read_ends_while_nobody_can_be_given_a_token() {
 }
 
 #[tokio::test]
-async fn where_an_object_lies_that_could_not_be_written_down_is_known_at_the_next_start() {
+async fn unrecorded_object_location_is_recovered_at_next_start() {
     let shelf = Shelf::new();
     let set = shelf.init();
     crate::shelf::tomes().for_each(|tome| shelf.faults.inject(tome, InjectedFault::Piece));
@@ -324,7 +334,7 @@ async fn where_an_object_lies_that_could_not_be_written_down_is_known_at_the_nex
 }
 
 #[tokio::test]
-async fn the_disk_of_another_is_named_and_not_written_to() {
+async fn disk_of_another_tome_is_reported_and_not_written() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
@@ -335,10 +345,14 @@ async fn the_disk_of_another_is_named_and_not_written_to() {
         std::fs::copy(others.join(name), own.join(name)).unwrap();
     }
     let before = std::fs::read(own.join("blocks-00000")).unwrap();
-    assert_eq!(shelf.wait(set.get("first")).await.unwrap(), noise("first", BLOCK), "of its group");
-    let (said, told) =
-        (format!("of tome {other}, and tome {tome} belongs here"), reasons(&set).await);
-    assert!(told.len() == 1 && told[0].contains(&said), "{told:?}");
+    assert_eq!(
+        shelf.wait(set.get("first")).await.unwrap(),
+        noise("first", BLOCK),
+        "read from its group"
+    );
+    let (expected, reported) =
+        (format!("it belongs to tome {other}, not to tome {tome}"), reasons(&set).await);
+    assert!(reported.len() == 1 && reported[0].contains(&expected), "{reported:?}");
     // Later it may spin up again: a failed tome is tried from time to time.
     let status = shelf.settle(&set).await;
     assert_eq!(status.tomes[tome.get() as usize].power, Power::Standby);
@@ -348,7 +362,7 @@ async fn the_disk_of_another_is_named_and_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
+async fn set_opens_without_a_tome_but_not_twice() {
     let shelf = Shelf::new();
     assert_eq!(TomeSet::open(shelf.options()).unwrap_err().kind(), ErrorKind::Invalid);
     let set = shelf.init();
@@ -362,9 +376,9 @@ async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
         names.push(name);
         shelf.settle(&set).await;
     }
-    let kept: Vec<_> =
+    let others: Vec<_> =
         names.into_iter().filter(|name| set.tome_of(name).unwrap() != tome).collect();
-    assert!(!kept.is_empty(), "more than one tome has objects");
+    assert!(!others.is_empty(), "more than one tome has objects");
     set.stop();
     drop(set);
     let mut options = shelf.options();
@@ -372,18 +386,22 @@ async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
     assert_eq!(TomeSet::open(options).unwrap_err().kind(), ErrorKind::Invalid);
     std::fs::remove_dir_all(metadata(&shelf.folder, tome)).unwrap();
     let set = shelf.open();
-    let told = reasons(&set).await;
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains("none of a tome"), "{told:?}");
-    for name in kept {
+    let reported = reasons(&set).await;
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].contains("it is missing"), "{reported:?}");
+    for name in others {
         assert_eq!(shelf.wait(set.get(&name)).await.unwrap(), noise(&name, 4 * BLOCK));
     }
-    assert_eq!(set.tome_of("first").unwrap(), tome, "what is lost is known");
-    assert_eq!(shelf.wait(set.get("first")).await.unwrap(), noise("first", BLOCK), "of its group");
+    assert_eq!(set.tome_of("first").unwrap(), tome, "lost objects are known");
+    assert_eq!(
+        shelf.wait(set.get("first")).await.unwrap(),
+        noise("first", BLOCK),
+        "read from its group"
+    );
 }
 
 #[tokio::test]
-async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
+async fn missing_tome_is_lost_and_not_recreated() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
@@ -394,15 +412,15 @@ async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
     std::fs::remove_dir_all(root(&shelf.folder, tome)).unwrap();
     // Creating the set again, because something is wrong with it, does no harm.
     let set = shelf.init();
-    let told = reasons(&set).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
-    assert!(!metadata(&shelf.folder, tome).join("awake").exists(), "no empty one is in its place");
+    let reported = reasons(&set).await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].starts_with(&format!("tome {tome}: given up: ")), "{reported:?}");
+    assert!(!metadata(&shelf.folder, tome).join("awake").exists(), "no empty one replaces it");
     set.stop();
 }
 
 #[tokio::test]
-async fn a_set_is_made_again_without_a_disk_that_is_dead_and_makes_it_anew() {
+async fn init_tolerates_a_dead_disk_and_its_tome_is_rebuilt() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
@@ -420,10 +438,14 @@ async fn a_set_is_made_again_without_a_disk_that_is_dead_and_makes_it_anew() {
     shelf.disks.inject(place, Fault::Dead).unwrap();
     shelf.add();
     let set = shelf.init();
-    let told = reasons(&set).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
-    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK), "of its group");
+    let reported = reasons(&set).await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].starts_with(&format!("tome {tome}: given up: ")), "{reported:?}");
+    assert_eq!(
+        shelf.wait(set.get("one")).await.unwrap(),
+        noise("one", BLOCK),
+        "read from its group"
+    );
     set.rebuild(tome).await.unwrap();
     assert!(shelf.moved(&set).await.is_well());
     assert_eq!(shelf.wait(set.get("one")).await.unwrap(), noise("one", BLOCK));

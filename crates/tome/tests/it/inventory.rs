@@ -59,7 +59,7 @@ async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
     let whole = async {
         loop {
             let inventory_progress = set.inventory_progress(tome).unwrap();
-            assert_eq!(inventory_progress.trouble, None);
+            assert_eq!(inventory_progress.failure, None);
             if inventory_progress.is_whole() {
                 return;
             }
@@ -72,17 +72,17 @@ async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
 /// Rebuilds the metadata store of a tome, and opens the set with it.
 async fn rebuilt(shelf: &Shelf, tome: TomeId) -> (TomeSet, RebuiltTome) {
     let set = shelf.open();
-    let told = set.status().await.reasons;
-    let said = format!("tome {tome}: given up: ");
-    assert!(told.iter().any(|why| why.starts_with(&said)), "{told:?}");
+    let reasons = set.status().await.reasons;
+    let expected = format!("tome {tome}: given up: ");
+    assert!(reasons.iter().any(|why| why.starts_with(&expected)), "{reasons:?}");
     inventory(shelf, &set, tome).await;
-    let told = set.status().await.reasons;
-    assert!(told.iter().any(|why| why.contains("was read whole")), "{told:?}");
+    let reasons = set.status().await.reasons;
+    assert!(reasons.iter().any(|why| why.contains("was read whole")), "{reasons:?}");
     close(set);
     let set = shelf.open();
-    let [told] = set.rebuilt() else { panic!("{:?}", set.status().await.reasons) };
-    let told = told.clone();
-    (set, told)
+    let [report] = set.rebuilt() else { panic!("{:?}", set.status().await.reasons) };
+    let report = report.clone();
+    (set, report)
 }
 
 /// Checks that the set is healthy and protects new objects.
@@ -92,7 +92,7 @@ async fn whole(shelf: &Shelf, set: TomeSet, names: &[String], context: &str) {
         assert_eq!(got.unwrap(), content(name), "{context}: {name}");
         shelf.wait(set.protected(name)).await.unwrap();
     }
-    assert!(set.list().iter().eq(names), "{context}: and no others");
+    assert!(set.list().iter().eq(names), "{context}: exactly these");
     shelf.settle(&set).await;
     for tome in tomes() {
         // Missing blocks are rebuilt.
@@ -115,12 +115,12 @@ async fn whole(shelf: &Shelf, set: TomeSet, names: &[String], context: &str) {
 
 async fn agree(set: &TomeSet, context: &str) {
     let mut groups = 0;
-    let told = |checked: fulgurite_tome::GroupChecked| {
-        assert_eq!(checked.trouble, None, "{context}");
+    let check = |checked: fulgurite_tome::GroupChecked| {
+        assert_eq!(checked.failure, None, "{context}");
         assert_eq!(checked.findings, [], "{context}: {checked:?}");
         groups += 1;
     };
-    set.verify(told).await.unwrap();
+    set.verify(check).await.unwrap();
     assert!(groups > 0);
 }
 
@@ -166,7 +166,7 @@ fn largest(folder: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn an_awake_store_that_is_missing_empty_or_cut_is_made_again() {
+async fn lost_metadata_store_is_rebuilt_from_its_disk() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 3] = [
         ("missing", |folder| fs::remove_dir_all(folder).unwrap()),
@@ -198,9 +198,9 @@ async fn an_awake_store_that_is_missing_empty_or_cut_is_made_again() {
         }
         shelf.settle(&set).await;
         close(set);
-        let (set, told) = rebuilt(&shelf, tome).await;
-        let expected = RebuiltTome { objects: told.objects, ..nothing_lost(tome) };
-        assert_eq!(told, expected, "{what}: all of it was on the disk");
+        let (set, report) = rebuilt(&shelf, tome).await;
+        let expected = RebuiltTome { objects: report.objects, ..nothing_lost(tome) };
+        assert_eq!(report, expected, "{what}: all of it was on the disk");
         whole(&shelf, set, &names, what).await;
         without_two(&shelf, &names, tome).await;
     }
@@ -211,7 +211,7 @@ fn nothing_lost(tome: TomeId) -> RebuiltTome {
 }
 
 #[tokio::test]
-async fn what_was_under_way_when_it_was_lost_is_there_and_protected_later() {
+async fn in_flight_puts_survive_loss_of_a_metadata_store() {
     // The tome that wrote, and each with parity of it, is lost at several moments.
     for moment in 0..6 {
         let shelf = Shelf::new();
@@ -233,37 +233,43 @@ async fn what_was_under_way_when_it_was_lost_is_there_and_protected_later() {
         close(set);
         let lost = TomeId::new((writer.get() + moment) % 8);
         fs::remove_dir_all(metadata(&shelf.folder, lost)).unwrap();
-        let (set, told) = rebuilt(&shelf, lost).await;
+        let (set, report) = rebuilt(&shelf, lost).await;
         let context = format!("tome {lost} after {moment}, of {writer}");
-        assert_eq!(told.lost, [] as [&str; 0], "{context}");
-        assert_eq!(told.differing, [], "{context}");
+        assert_eq!(report.lost, [] as [&str; 0], "{context}");
+        assert_eq!(report.differing, [], "{context}");
         whole(&shelf, set, &all, &context).await;
     }
 }
 
 /// Writes an arbitrary block with a label that is valid for its place.
-fn forge(file: &(usize, PathBuf), spot: u32, of: (u32, u32, u32), block: &[u8]) {
+fn forge(
+    file: &(usize, PathBuf),
+    physical_block: u32,
+    label_fields: (u32, u32, u32),
+    block: &[u8],
+) {
     let (number, path) = file;
+    let (region, offset, version) = label_fields;
     let mut bytes = fs::read(path).unwrap();
     bytes.resize(HEADER + SLOTS * (LABEL + BLOCK), 0);
     let at = |slot: usize| HEADER + slot * (LABEL + BLOCK);
     // Any label of the file has the owner's fields.
     let mut labels = (0..SLOTS).map(|slot| &bytes[at(slot)..at(slot) + LABEL]);
     let mut label = labels.find(|label| label.starts_with(b"FULGTOMB")).unwrap().to_vec();
-    for (place, value) in [(28, spot), (32, of.0), (36, of.1), (40, of.2)] {
+    for (place, value) in [(28, physical_block), (32, region), (36, offset), (40, version)] {
         label[place..place + 4].copy_from_slice(&value.to_le_bytes());
     }
     label[56..64].copy_from_slice(&signature(block).0);
     let sum = crc32c(&label[..LABEL - 4]);
     label[LABEL - 4..].copy_from_slice(&sum.to_le_bytes());
-    let at = at(spot as usize - number * SLOTS);
+    let at = at(physical_block as usize - number * SLOTS);
     bytes[at..at + LABEL].copy_from_slice(&label);
     bytes[at + LABEL..at + LABEL + BLOCK].copy_from_slice(block);
     fs::write(path, bytes).unwrap();
 }
 
 #[tokio::test]
-async fn a_stale_or_swapped_block_of_that_disk_is_found_and_not_taken() {
+async fn stale_or_swapped_blocks_are_not_used() {
     let (shelf, names) = filled(12).await;
     let set = shelf.open();
     let tome = set.tome_of(&names[0]).unwrap();
@@ -275,43 +281,43 @@ async fn a_stale_or_swapped_block_of_that_disk_is_found_and_not_taken() {
         .blocks
         .iter()
         .map(|(region, offset)| {
-            unplugged.metadata().region(*region).unwrap().spot(*offset).unwrap().get()
+            unplugged.metadata().region(*region).unwrap().physical_block(*offset).unwrap().get()
         })
         .collect();
     let used: Vec<u32> = unplugged
         .metadata()
         .regions()
         .flat_map(|(_, region)| region.physical_blocks())
-        .map(|spot| spot.get())
+        .map(|block| block.get())
         .collect();
     drop(unplugged);
     // A block of a later version in a free physical block: an uncommitted write.
-    let file_of = |spot: u32| {
-        let number = spot as usize / SLOTS;
+    let file_of = |block: u32| {
+        let number = block as usize / SLOTS;
         (number, root(&shelf.folder, tome).join(format!("blocks-{number:05}")))
     };
-    let is_free = |spot: &u32| !used.contains(spot) && file_of(*spot).1.exists();
+    let is_free = |block: &u32| !used.contains(block) && file_of(*block).1.exists();
     let free = (0..).find(is_free).unwrap();
     let (region, offset) = object.blocks[0];
-    let of = (region.get(), offset.get(), 1_000_000);
-    forge(&file_of(free), free, of, &noise("stale", BLOCK));
+    let fields = (region.get(), offset.get(), 1_000_000);
+    forge(&file_of(free), free, fields, &noise("stale", BLOCK));
     // And the second block in place of the third one, with a label that claims to be that.
     let (region, offset) = object.blocks[2];
-    let of = (region.get(), offset.get(), 2_000_000);
+    let fields = (region.get(), offset.get(), 2_000_000);
     forge(
         &file_of(physical_blocks[2]),
         physical_blocks[2],
-        of,
+        fields,
         &content(&names[0])[BLOCK..2 * BLOCK],
     );
     fs::remove_dir_all(metadata(&shelf.folder, tome)).unwrap();
-    let (set, told) = rebuilt(&shelf, tome).await;
-    assert_eq!((told.bad, told.lost.len(), told.differing.len()), (1, 0, 0), "{told:?}");
+    let (set, report) = rebuilt(&shelf, tome).await;
+    assert_eq!((report.bad, report.lost.len(), report.differing.len()), (1, 0, 0), "{report:?}");
     whole(&shelf, set, &names, "forged").await;
 }
 
 #[tokio::test]
-async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
+async fn unrecoverable_object_is_reported_by_name() {
     let shelf = Shelf::new();
     let set = shelf.init();
     // No parity receives what is put.
@@ -319,7 +325,7 @@ async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
     let all = names(0..2);
     put(&shelf, &set, &all).await;
     let tome = set.tome_of(&all[0]).unwrap();
-    assert_eq!(set.tome_of(&all[1]).unwrap(), tome, "one that turns");
+    assert_eq!(set.tome_of(&all[1]).unwrap(), tome, "a spinning tome is preferred");
     close(set);
     tomes().for_each(|tome| shelf.faults.mend(tome));
     let unplugged = pull(&shelf.folder, tome);
@@ -328,20 +334,20 @@ async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
         .blocks
         .iter()
         .map(|(region, offset)| {
-            unplugged.metadata().region(*region).unwrap().spot(*offset).unwrap().get()
+            unplugged.metadata().region(*region).unwrap().physical_block(*offset).unwrap().get()
         })
         .collect();
     drop(unplugged);
-    for spot in &physical_blocks {
-        let number = *spot as usize / SLOTS;
+    for block in &physical_blocks {
+        let number = *block as usize / SLOTS;
         let path = root(&shelf.folder, tome).join(format!("blocks-{number:05}"));
         let mut file = fs::read(&path).unwrap();
-        file[HEADER + (*spot as usize % SLOTS) * (LABEL + BLOCK) + LABEL] ^= 1;
+        file[HEADER + (*block as usize % SLOTS) * (LABEL + BLOCK) + LABEL] ^= 1;
         fs::write(&path, &file).unwrap();
     }
     fs::remove_dir_all(metadata(&shelf.folder, tome)).unwrap();
-    let (set, told) = rebuilt(&shelf, tome).await;
-    assert_eq!(told.lost, ["object 00"]);
+    let (set, report) = rebuilt(&shelf, tome).await;
+    assert_eq!(report.lost, ["object 00"]);
     let reasons = set.status().await.reasons;
     assert!(reasons.iter().any(|why| why.ends_with("are gone: object 00")), "{reasons:?}");
     assert_eq!(shelf.wait(set.get("object 01")).await.unwrap(), content("object 01"));
@@ -354,9 +360,9 @@ async fn what_no_parity_has_and_the_disk_has_not_either_is_named() {
 }
 
 #[tokio::test]
-async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_nothing() {
+async fn metadata_store_copied_since_latest_start_is_detected() {
     // Copied while it is open and restored: parities, or the set, know of later versions.
-    for is_told in [true, false] {
+    for is_protected in [true, false] {
         let shelf = Shelf::new();
         let set = shelf.init();
         let mut all = names(0..4);
@@ -369,13 +375,13 @@ async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_no
         for tome in tomes() {
             copy(&metadata(&shelf.folder, tome), &aside.path().join(tome.to_string()));
         }
-        if !is_told {
+        if !is_protected {
             tomes().for_each(|tome| shelf.faults.inject(tome, fulgurite_tome::InjectedFault::Send));
         }
         let more = names(4..8);
         put(&shelf, &set, &more).await;
         let tome = set.tome_of(&more[0]).unwrap();
-        if is_told {
+        if is_protected {
             for name in &more {
                 shelf.wait(set.protected(name)).await.unwrap();
             }
@@ -390,8 +396,8 @@ async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_no
         // It is reported at each start, and left as it is.
         for _ in 0..2 {
             let set = shelf.open();
-            let told = set.status().await.reasons;
-            assert!(told.len() == 1 && told[0].contains("an older copy: "), "{told:?}");
+            let reasons = set.status().await.reasons;
+            assert!(reasons.len() == 1 && reasons[0].contains("an older copy: "), "{reasons:?}");
             close(set);
         }
         // The right copy can still be restored.
@@ -402,15 +408,15 @@ async fn an_awake_store_of_since_the_latest_start_is_known_as_older_and_costs_no
         close(set);
         fs::remove_dir_all(&place).unwrap();
         copy(&older, &place);
-        let (set, told) = rebuilt(&shelf, tome).await;
-        assert_eq!((told.lost.len(), told.differing.len()), (0, 0), "{told:?}");
+        let (set, report) = rebuilt(&shelf, tome).await;
+        assert_eq!((report.lost.len(), report.differing.len()), (0, 0), "{report:?}");
         whole(&shelf, set, &all, "older").await;
-        assert!(place.join("awake.lost-1").is_dir(), "what was there is kept");
+        assert!(place.join("awake.lost-1").is_dir(), "the previous store is kept");
     }
 }
 
 #[tokio::test]
-async fn who_took_a_seat_and_is_lost_before_the_set_heard_of_it_ends_its_plan() {
+async fn move_finished_before_its_target_was_lost_is_adopted() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let all = names(0..12);
@@ -422,7 +428,7 @@ async fn who_took_a_seat_and_is_lost_before_the_set_heard_of_it_ends_its_plan() 
     let lost = set.tome_of(&all[0]).unwrap();
     close(set);
     lose(&shelf.folder, lost);
-    let taker = shelf.add();
+    let target = shelf.add();
     let set = shelf.init();
     set.rebuild(lost).await.unwrap();
     // The set's own store from before any move is restored after all of them.
@@ -437,16 +443,16 @@ async fn who_took_a_seat_and_is_lost_before_the_set_heard_of_it_ends_its_plan() 
         fs::remove_dir_all(shelf.folder.join("set").join(own)).unwrap();
         copy(&aside.path().join(own), &shelf.folder.join("set").join(own));
     }
-    lose(&shelf.folder, taker);
+    lose(&shelf.folder, target);
     shelf.add();
     let set = shelf.init();
-    set.rebuild(taker).await.unwrap();
+    set.rebuild(target).await.unwrap();
     let status = shelf.moved(&set).await;
     assert!(status.is_well(), "{:?}", status.reasons);
     for name in &all {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name), "{name}");
     }
     shelf.settle(&set).await;
-    agree(&set, "seats moved twice").await;
+    agree(&set, "member slots moved twice").await;
     close(set);
 }

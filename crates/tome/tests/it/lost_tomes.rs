@@ -27,13 +27,13 @@ use crate::shelf::{BLOCK, Shelf, metadata, root};
 /// Clients that put, protect and delete concurrently.
 const WRITERS: u64 = 6;
 /// Objects that a writer keeps before it removes its oldest.
-const KEPT: usize = 4;
+const OBJECTS_MAX: usize = 4;
 /// Clock steps for which they work before a tome vanishes, and after that.
-const TURNS: u64 = 150;
+const STEPS: u64 = 150;
 
 /// The last acknowledgment for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Received {
+enum Acknowledged {
     /// None, or its state is unknown.
     Nothing,
     Local,
@@ -41,7 +41,7 @@ enum Received {
     Deleted,
 }
 
-type Objects = Arc<Mutex<BTreeMap<String, (Vec<u8>, Received)>>>;
+type Objects = Arc<Mutex<BTreeMap<String, (Vec<u8>, Acknowledged)>>>;
 
 /// The tome that vanishes during the rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +55,12 @@ struct Writer {
     objects: Objects,
     random: RandomStream,
     number: u64,
-    kept: Vec<String>,
+    objects_put: Vec<String>,
 }
 
 impl Writer {
-    fn told(&self, name: &str, told: Received) {
-        self.objects.lock().unwrap().get_mut(name).unwrap().1 = told;
+    fn record(&self, name: &str, acknowledged: Acknowledged) {
+        self.objects.lock().unwrap().get_mut(name).unwrap().1 = acknowledged;
     }
 
     async fn work(mut self, set: Arc<TomeSet>, round: u64, mut over: watch::Receiver<bool>) {
@@ -72,10 +72,10 @@ impl Writer {
             let blocks = usize::try_from(self.random.below(3)).unwrap() + 1;
             let mut bytes = vec![0; blocks * BLOCK - 9];
             self.random.fill(&mut bytes);
-            let row = (bytes.clone(), Received::Nothing);
+            let row = (bytes.clone(), Acknowledged::Nothing);
             self.objects.lock().unwrap().insert(name.clone(), row);
             match set.put(&name, bytes).await {
-                Ok(_) => self.told(&name, Received::Local),
+                Ok(_) => self.record(&name, Acknowledged::Local),
                 Err(error) => {
                     // The parity of the segment that it is added to has vanished.
                     let kinds = [ErrorKind::Unavailable, ErrorKind::Corrupt];
@@ -86,17 +86,17 @@ impl Writer {
             }
             tokio::select! {
                 protected = set.protected(&name) => if protected.is_ok() {
-                    self.told(&name, Received::Protected);
+                    self.record(&name, Acknowledged::Protected);
                 },
                 _ = over.wait_for(|over| *over) => return,
             }
-            self.kept.push(name);
-            if self.kept.len() > KEPT {
-                let oldest = self.kept.remove(0);
+            self.objects_put.push(name);
+            if self.objects_put.len() > OBJECTS_MAX {
+                let oldest = self.objects_put.remove(0);
                 if set.delete(&oldest).await.is_ok() {
-                    self.told(&oldest, Received::Deleted);
+                    self.record(&oldest, Acknowledged::Deleted);
                 } else {
-                    self.told(&oldest, Received::Nothing);
+                    self.record(&oldest, Acknowledged::Nothing);
                 }
             }
         }
@@ -122,12 +122,12 @@ impl Run {
         for number in 0..WRITERS {
             let random = self.seed.child(format!("{} {number}", self.rounds).as_bytes()).stream();
             let objects = Arc::clone(&self.objects);
-            let writer = Writer { objects, random, number, kept: Vec::new() };
+            let writer = Writer { objects, random, number, objects_put: Vec::new() };
             writers.spawn(writer.work(Arc::clone(&set), self.rounds, over.clone()));
         }
-        turn(&self.shelf, TURNS).await;
+        advance(&self.shelf, STEPS).await;
         middle(&self.shelf, &set).await;
-        turn(&self.shelf, TURNS).await;
+        advance(&self.shelf, STEPS).await;
         send.send(true).unwrap();
         set.stop();
         writers.join_all().await;
@@ -138,29 +138,29 @@ impl Run {
     async fn compare(&self, set: &TomeSet, is_rebuilt: bool) -> usize {
         let objects = self.objects.lock().unwrap().clone();
         let mut protected = 0;
-        for (name, (bytes, told)) in &objects {
+        for (name, (bytes, acknowledged)) in &objects {
             let of_lost = set.tome_of(name).is_ok_and(|tome| self.lost.contains(&tome));
-            match (self.shelf.wait(set.get(name)).await, told) {
-                (Ok(_), Received::Deleted) => panic!("{name} is back"),
+            match (self.shelf.wait(set.get(name)).await, acknowledged) {
+                (Ok(_), Acknowledged::Deleted) => panic!("{name} is back"),
                 (Ok(read), _) => {
-                    assert_eq!(read, *bytes, "{name}, {told:?}");
-                    protected += usize::from(*told == Received::Protected);
+                    assert_eq!(read, *bytes, "{name}, {acknowledged:?}");
+                    protected += usize::from(*acknowledged == Acknowledged::Protected);
                 }
-                (Err(error), Received::Nothing | Received::Deleted)
+                (Err(error), Acknowledged::Nothing | Acknowledged::Deleted)
                     if error.kind() == ErrorKind::NotFound || of_lost => {}
-                (Err(error), Received::Local) if of_lost => {
+                (Err(error), Acknowledged::Local) if of_lost => {
                     assert_eq!(error.kind(), ErrorKind::Unavailable, "{name}: {error}");
                 }
                 // It was lost with its tome, whose member slots have moved.
-                (Err(error), Received::Local)
+                (Err(error), Acknowledged::Local)
                     if is_rebuilt && error.kind() == ErrorKind::NotFound => {}
-                (Err(error), told) => panic!("{name}, {told:?}: {error}"),
+                (Err(error), acknowledged) => panic!("{name}, {acknowledged:?}: {error}"),
             }
         }
         protected
     }
 
-    async fn go(&mut self, of_parity: bool, second: Second) {
+    async fn run(&mut self, of_parity: bool, second: Second) {
         let set = self.shelf.init();
         let mut victim = None;
         let objects = Arc::clone(&self.objects);
@@ -217,7 +217,7 @@ impl Run {
         }
         self.shelf.settle(&set).await;
         for group in groups(&set).await {
-            assert_eq!((&group.trouble, group.findings.len()), (&None, 0), "{group:?}");
+            assert_eq!((&group.failure, group.findings.len()), (&None, 0), "{group:?}");
         }
         set.stop();
     }
@@ -226,7 +226,8 @@ impl Run {
 /// Returns a tome that clients write to, or one with parity of it.
 fn busy(objects: &Objects, set: &TomeSet, of_parity: bool) -> TomeId {
     let objects = objects.lock().unwrap();
-    let there = objects.iter().filter(|(_, (_, told))| *told == Received::Protected);
+    let there =
+        objects.iter().filter(|(_, (_, acknowledged))| *acknowledged == Acknowledged::Protected);
     let names = there.map(|(name, _)| name).filter(|name| set.tome_of(name).is_ok());
     let group = |name: &String| Some((name.clone(), set.groups_of(name).ok()?.pop()?));
     let (name, group) = names.filter_map(group).next_back().expect("something is protected");
@@ -234,8 +235,8 @@ fn busy(objects: &Objects, set: &TomeSet, of_parity: bool) -> TomeId {
 }
 
 /// Lets time pass while clients work.
-async fn turn(shelf: &Shelf, turns: u64) {
-    for _ in 0..turns {
+async fn advance(shelf: &Shelf, steps: u64) {
+    for _ in 0..steps {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         shelf.clock.advance(Duration::from_secs(2));
     }
@@ -259,21 +260,21 @@ async fn vanished(of_parity: bool, second: Second) {
     for seed in 1..=times() {
         let (shelf, objects, lost) = (Shelf::new(), Objects::default(), BTreeSet::new());
         let mut run = Run { shelf, objects, seed: Seed::new(seed), rounds: 0, lost };
-        run.go(of_parity, second).await;
+        run.run(of_parity, second).await;
     }
 }
 
 #[tokio::test]
-async fn data_that_vanishes_and_a_source_of_its_rebuild_lose_nothing_protected() {
+async fn protected_data_survives_loss_of_data_and_rebuild_source() {
     vanished(false, Second::Source).await;
 }
 
 #[tokio::test]
-async fn parity_that_vanishes_and_the_target_of_its_rebuild_lose_nothing_protected() {
+async fn protected_data_survives_loss_of_parity_and_target() {
     vanished(true, Second::Target).await;
 }
 
 #[tokio::test]
-async fn data_that_vanishes_while_clients_write_loses_nothing_protected() {
+async fn protected_data_survives_loss_during_writes() {
     vanished(false, Second::Nobody).await;
 }

@@ -45,7 +45,7 @@ impl Tracer {
 }
 
 #[tokio::test]
-async fn names_status_and_starts_open_no_file_of_a_disk_and_a_read_those_of_one() {
+async fn metadata_requests_open_no_file_of_sleeping_disks() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("first", noise("first", 2 * BLOCK))).await.unwrap();

@@ -7,11 +7,11 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_units::ErrorKind;
 
 use crate::degraded_reads::groups;
-use crate::rebuilt::{all_there, busiest, fill};
+use crate::rebuild::{all_there, busiest, fill};
 use crate::shelf::{Shelf, lose, root};
 
 #[tokio::test]
-async fn a_scrub_finds_and_mends_a_bad_block_that_nobody_reads() {
+async fn scrub_repairs_a_bad_block() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
@@ -33,8 +33,8 @@ async fn a_scrub_finds_and_mends_a_bad_block_that_nobody_reads() {
     let after = status(set.status().await);
     assert_eq!((after.healed, after.to_scrub), (before.healed + 1, 0));
     assert_eq!(after.scrubbed.passes, before.scrubbed.passes + 1);
-    let wakes = set.wakes().await;
-    let last = wakes.iter().rfind(|wake| wake.places[0].get() == tome.get()).unwrap();
+    let spin_ups = set.spin_ups().await;
+    let last = spin_ups.iter().rfind(|spin_up| spin_up.places[0].get() == tome.get()).unwrap();
     assert_eq!(last.cause.kind(), CauseKind::Scrub, "{last:?}");
     assert_eq!(set.scrub(TomeId::new(77)).await.unwrap_err().kind(), ErrorKind::NotFound);
     all_there(&shelf, &set, &names).await;
@@ -47,20 +47,20 @@ async fn a_scrub_finds_and_mends_a_bad_block_that_nobody_reads() {
 }
 
 #[tokio::test]
-async fn groups_agree_by_what_is_awake_and_no_disk_is_woken_for_it() {
+async fn verify_compares_groups_without_spin_ups() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
-    let wakes = set.wakes().await;
-    assert!(wakes.iter().any(|wake| wake.cause.kind() == CauseKind::Init));
-    assert!(wakes.iter().any(|wake| wake.cause.kind() == CauseKind::Write));
+    let spin_ups = set.spin_ups().await;
+    assert!(spin_ups.iter().any(|spin_up| spin_up.cause.kind() == CauseKind::Init));
+    assert!(spin_ups.iter().any(|spin_up| spin_up.cause.kind() == CauseKind::Write));
     let checked = groups(&set).await;
     assert_eq!(checked.len(), set.groups().unwrap());
     for group in &checked {
         assert_eq!((group.findings.len(), group.exchanged), (0, 5), "{group:?}");
-        assert_eq!((group.tomes.len(), group.trouble.as_ref()), (5, None));
+        assert_eq!((group.tomes.len(), group.failure.as_ref()), (5, None));
     }
-    assert_eq!(set.wakes().await.len(), wakes.len(), "no disk was woken");
+    assert_eq!(set.spin_ups().await.len(), spin_ups.len(), "no disk spun up");
     let lost = busiest(&set, &names);
     set.stop();
     drop(set);
@@ -68,7 +68,7 @@ async fn groups_agree_by_what_is_awake_and_no_disk_is_woken_for_it() {
     let set = shelf.open();
     for group in groups(&set).await {
         let is_of_lost = group.tomes.contains(&lost);
-        assert_eq!(group.trouble.is_some(), is_of_lost, "{group:?}");
+        assert_eq!(group.failure.is_some(), is_of_lost, "{group:?}");
     }
     set.stop();
 }

@@ -7,7 +7,7 @@ use fulgurite_units::{ByteCount, Clock, ErrorKind, Instant, UnixTime};
 use crate::shelf::{BLOCK, Shelf, TOMES, metadata, noise, tomes};
 
 #[tokio::test]
-async fn objects_come_back_over_starts_and_go_when_they_are_deleted() {
+async fn objects_survive_restarts_until_deleted() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let lengths = [1, BLOCK, BLOCK + 1, 5 * BLOCK, 11 * BLOCK + 3];
@@ -53,13 +53,13 @@ async fn objects_come_back_over_starts_and_go_when_they_are_deleted() {
     for (tome, status) in tomes().zip(status.tomes) {
         let (ledger, _) =
             LedgerFile::open(&metadata(&shelf.folder, tome).join("wakes.jsonl")).unwrap();
-        assert!(status.wakes >= 2, "it was made, twice");
-        assert_eq!(ledger.ledger().recent().count() as u64, status.wakes);
+        assert!(status.spin_ups >= 2, "it was created, twice");
+        assert_eq!(ledger.ledger().recent().count() as u64, status.spin_ups);
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_put_is_refused_and_changes_nothing() {
+async fn invalid_puts_are_rejected() {
     let shelf = Shelf::new();
     let set = shelf.init();
     shelf.wait(set.put("taken", vec![1])).await.unwrap();
@@ -83,7 +83,7 @@ async fn what_cannot_be_put_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn many_puts_at_once_turn_one_disk_at_a_time() {
+async fn concurrent_puts_spin_one_disk_at_a_time() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names: Vec<String> = (0..24).map(|number| format!("object {number}")).collect();
@@ -102,16 +102,16 @@ async fn many_puts_at_once_turn_one_disk_at_a_time() {
         })
         .await;
     };
-    let turning = async {
+    let spinning = async {
         loop {
-            let turning = set.powers().iter().filter(|(_, power)| power.is_spinning()).count();
-            assert!(turning <= 1, "one token for eight tomes");
+            let spinning = set.powers().iter().filter(|(_, power)| power.is_spinning()).count();
+            assert!(spinning <= 1, "one token for eight tomes");
             tokio::task::yield_now().await;
         }
     };
     shelf
         .wait(async {
-            tokio::select! { () = all => {}, () = turning => {} }
+            tokio::select! { () = all => {}, () = spinning => {} }
         })
         .await;
     for name in &names {
@@ -120,7 +120,7 @@ async fn many_puts_at_once_turn_one_disk_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_put_that_nobody_waits_for_any_more_keeps_its_name_in_order() {
+async fn abandoned_put_and_delete_still_complete() {
     let shelf = Shelf::new();
     let set = shelf.init();
     {
@@ -129,7 +129,7 @@ async fn a_put_that_nobody_waits_for_any_more_keeps_its_name_in_order() {
         let first = std::future::poll_fn(|context| {
             std::task::Poll::Ready(put.as_mut().poll(context).is_ready())
         });
-        assert!(!first.await, "its disk turns up first");
+        assert!(!first.await, "its disk must spin up first");
     }
     // It continues: the object gets protected, and once deleted its name is free.
     let there = async {
@@ -157,7 +157,7 @@ async fn a_put_that_nobody_waits_for_any_more_keeps_its_name_in_order() {
 }
 
 #[tokio::test]
-async fn a_disk_that_a_process_left_turning_is_put_down_and_a_clock_may_go_by_itself() {
+async fn leftover_spinning_disk_is_spun_down_at_start() {
     let shelf = Shelf::new();
     drop(shelf.init());
     let left = PlaceId::new(5);
@@ -172,16 +172,16 @@ async fn a_disk_that_a_process_left_turning_is_put_down_and_a_clock_may_go_by_it
     assert_eq!(set.get("first").await.unwrap(), noise("first", 3 * BLOCK));
     let status = set.status().await;
     assert_eq!(shelf.disks.observe(left).unwrap(), Observed::Standby);
-    let turning: Vec<_> = status.tomes.iter().filter(|tome| tome.power.is_spinning()).collect();
-    assert_eq!(turning.len(), 1);
-    assert_eq!((turning[0].tome, turning[0].objects), (tome, 1));
+    let spinning: Vec<_> = status.tomes.iter().filter(|tome| tome.power.is_spinning()).collect();
+    assert_eq!(spinning.len(), 1);
+    assert_eq!((spinning[0].tome, spinning[0].objects), (tome, 1));
     set.stop();
     let standing = |place| shelf.disks.observe(place).unwrap() == Observed::Standby;
     assert!((0..TOMES).map(PlaceId::new).all(standing));
 }
 
 #[tokio::test]
-async fn a_start_waits_for_no_lease_of_the_process_before() {
+async fn start_does_not_wait_for_leases_of_previous_process() {
     let shelf = Shelf::new();
     let set = shelf.init();
     for name in ["one", "two"] {

@@ -62,7 +62,7 @@ fn swap(one: &PathBuf, other: &PathBuf) {
 }
 
 #[tokio::test]
-async fn tomes_whose_numbers_are_not_those_of_a_set_are_refused_before_anything_is_made() {
+async fn gaps_in_tome_numbers_are_rejected_before_creation() {
     let shelf = Shelf::new();
     for (gone, added) in [(3, 8), (0, 9), (7, 1_000_000)] {
         let mut options = shelf.options();
@@ -70,13 +70,13 @@ async fn tomes_whose_numbers_are_not_those_of_a_set_are_refused_before_anything_
         options.roots.insert(TomeId::new(added), root);
         let error = TomeSet::init(options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-        assert!(error.to_string().contains("none left out or twice"), "{error}");
+        assert!(error.to_string().contains("without gaps or duplicates"), "{error}");
         assert_eq!(std::fs::read_dir(&shelf.folder).unwrap().count(), 0);
     }
 }
 
 #[tokio::test]
-async fn tomes_in_each_others_places_are_named_and_neither_is_written_to() {
+async fn swapped_tomes_are_reported_and_not_written() {
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, &["one", "two", "three"]).await;
@@ -88,13 +88,13 @@ async fn tomes_in_each_others_places_are_named_and_neither_is_written_to() {
     places.iter().zip(&others).for_each(|(place, other)| swap(place, other));
     let before = [blocks(&shelf, one), blocks(&shelf, two)];
     let set = shelf.open();
-    let told = set.status().await.reasons;
-    assert_eq!(told.len(), 2, "{told:?}");
+    let reported = set.status().await.reasons;
+    assert_eq!(reported.len(), 2, "{reported:?}");
     for (tome, other) in [(one, two), (two, one)] {
-        let said = format!("one of tome {other}, and tome {tome} belongs here");
-        assert!(told.iter().any(|why| why.contains(&said)), "{told:?}");
+        let expected = format!("it belongs to tome {other}, not to tome {tome}");
+        assert!(reported.iter().any(|why| why.contains(&expected)), "{reported:?}");
     }
-    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), content("one"), "of its group");
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), content("one"), "read from its group");
     close(set);
     assert!(before == [blocks(&shelf, one), blocks(&shelf, two)]);
     places.iter().zip(&others).for_each(|(place, other)| swap(place, other));
@@ -104,7 +104,7 @@ async fn tomes_in_each_others_places_are_named_and_neither_is_written_to() {
 }
 
 #[tokio::test]
-async fn a_tome_of_another_set_is_named_and_not_written_to() {
+async fn tome_of_another_set_is_reported_and_not_written() {
     let (shelf, other) = (Shelf::new(), Shelf::new());
     let set = shelf.init();
     fill(&shelf, &set, &["one", "two"]).await;
@@ -120,9 +120,9 @@ async fn a_tome_of_another_set_is_named_and_not_written_to() {
     let before = [blocks(&shelf, tome), blocks(&other, tome)];
     for (shelf, own, theirs) in [(&shelf, own, theirs), (&other, theirs, own)] {
         let set = shelf.open();
-        let told = set.status().await.reasons;
-        let said = format!("one of set {theirs}, and set {own} belongs here");
-        assert!(told.len() == 1 && told[0].contains(&said), "{told:?}");
+        let reported = set.status().await.reasons;
+        let expected = format!("it belongs to set {theirs}, not to set {own}");
+        assert!(reported.len() == 1 && reported[0].contains(&expected), "{reported:?}");
         close(set);
     }
     assert!(before == [blocks(&shelf, tome), blocks(&other, tome)]);
@@ -135,7 +135,7 @@ async fn a_tome_of_another_set_is_named_and_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_region_that_two_groups_claim_costs_its_tome_alone() {
+async fn region_claimed_twice_affects_only_its_tome() {
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, &["one", "two", "three"]).await;
@@ -147,20 +147,20 @@ async fn a_region_that_two_groups_claim_costs_its_tome_alone() {
         let known = store.load(&identity).unwrap();
         // A region without objects, so that nothing else is wrong with it.
         let used = |index| known.objects().any(|(_, object)| object.blocks[0].0 == index);
-        let (region, of) = known.regions().find(|(index, _)| !used(*index)).unwrap();
-        let seats = of.group().seats().to_vec();
-        let group = Group::new(GroupId::new(77), of.group().split(), seats).unwrap();
+        let (region, known_region) = known.regions().find(|(index, _)| !used(*index)).unwrap();
+        let slots = known_region.group().seats().to_vec();
+        let group = Group::new(GroupId::new(77), known_region.group().split(), slots).unwrap();
         let rows = [Row::Dropped { region }, Row::Seat { region, group }];
         store.commit(&rows, &FailPoints::default()).unwrap();
     }
     let before = blocks(&shelf, tome);
     let set = shelf.open();
-    let told = set.status().await.reasons;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with(&format!("tome {tome}: given up: region")), "{told:?}");
-    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), content("one"), "of its group");
+    let reported = set.status().await.reasons;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].starts_with(&format!("tome {tome}: given up: region")), "{reported:?}");
+    assert_eq!(shelf.wait(set.get("one")).await.unwrap(), content("one"), "read from its group");
     let others = ["two", "three"].map(|name| (name, set.tome_of(name).unwrap()));
-    for (name, _) in others.iter().filter(|(_, of)| *of != tome) {
+    for (name, _) in others.iter().filter(|(_, holder)| *holder != tome) {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), content(name));
     }
     assert!(before == blocks(&shelf, tome));
@@ -175,7 +175,7 @@ async fn a_region_that_two_groups_claim_costs_its_tome_alone() {
 }
 
 #[tokio::test]
-async fn a_time_of_day_that_goes_back_or_far_ahead_over_starts_changes_nothing() {
+async fn wall_clock_jumps_between_starts_are_harmless() {
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, &["now"]).await;
@@ -189,7 +189,7 @@ async fn a_time_of_day_that_goes_back_or_far_ahead_over_starts_changes_nothing()
     let mut names = vec!["now", "late"];
     for (name, wall) in [("back", now - 400 * day), ("ahead", now + 400 * day), ("1970", 0)] {
         let clock = ManualClock::at(UnixTime::from_millis(wall));
-        let mut shelf = Shelf::at(&shelf.folder);
+        let mut shelf = Shelf::in_folder(&shelf.folder);
         shelf.clock = clock;
         let set = shelf.open();
         fill(&shelf, &set, &[name]).await;
@@ -203,7 +203,7 @@ async fn a_time_of_day_that_goes_back_or_far_ahead_over_starts_changes_nothing()
 }
 
 #[tokio::test]
-async fn nothing_is_protected_by_parities_that_cannot_keep_it_until_they_can() {
+async fn parities_that_cannot_commit_protect_nothing() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let tome = shelf.wait(set.put("one", content("one"))).await.unwrap();
@@ -226,8 +226,8 @@ async fn nothing_is_protected_by_parities_that_cannot_keep_it_until_they_can() {
     let protected = shelf.wait(protected).await;
     assert!(protected.is_none(), "{protected:?}");
     let status = set.status().await;
-    let own = status.tomes.iter().find(|of| of.tome == tome).unwrap();
-    assert!(own.unprotected.bytes > ByteCount::ZERO, "and that is told");
+    let own = status.tomes.iter().find(|status| status.tome == tome).unwrap();
+    assert!(own.unprotected.bytes > ByteCount::ZERO, "and that is reported");
     assert!(status.reasons.len() >= 2, "its parities are given up: {:?}", status.reasons);
     assert_eq!(shelf.wait(set.get("one")).await.unwrap(), content("one"));
     close(set);
@@ -240,9 +240,9 @@ async fn nothing_is_protected_by_parities_that_cannot_keep_it_until_they_can() {
 
 /// A network that drops everything.
 #[derive(Debug)]
-struct Mute;
+struct DroppingNetwork;
 
-impl Network for Mute {
+impl Network for DroppingNetwork {
     fn send(&self, _: TomeId, _: TomeId, _: Message) {}
 
     fn send_to_token_manager(&self, _: TomeId, _: ToTokenManager) {}
@@ -251,7 +251,7 @@ impl Network for Mute {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_token_that_never_comes_turns_no_disk_and_is_told_when_it_stops() {
+async fn request_without_token_spins_no_disk_and_fails_on_stop() {
     let shelf = Shelf::new();
     let set = shelf.init();
     fill(&shelf, &set, &["one"]).await;
@@ -265,34 +265,34 @@ async fn who_waits_for_a_token_that_never_comes_turns_no_disk_and_is_told_when_i
         backend,
         spin_ups_a_day: None,
         idle: fulgurite_tome_core::limits::IDLE,
-        network: Arc::new(Mute),
+        network: Arc::new(DroppingNetwork),
         clock,
         entropy: Entropy::new(|| [7; 16]),
         fail: FailPoints::default(),
         faults: FaultInjector::default(),
     };
     close(set);
-    let alone = StandaloneTome::open(options, None).unwrap();
+    let standalone = StandaloneTome::open(options, None).unwrap();
     let day = shelf.clock.clock().passed() + Duration::from_secs(24 * 3600);
     {
-        let mut get = std::pin::pin!(alone.get("one".to_owned(), false));
+        let mut get = std::pin::pin!(standalone.get("one".to_owned(), false));
         while shelf.clock.clock().passed() < day {
             tokio::select! {
                 biased;
                 got = &mut get => panic!("without a token: {got:?}"),
-                status = alone.status() => {
+                status = standalone.status() => {
                     let status = status.unwrap();
-                    assert!(!status.power.is_spinning() && status.trouble.is_none(), "{status:?}");
+                    assert!(!status.power.is_spinning() && status.failure.is_none(), "{status:?}");
                 }
             }
             let standing = shelf.disks.observe(PlaceId::new(tome.get())).unwrap();
             assert_eq!(standing, Observed::Standby);
             shelf.clock.advance(Duration::from_secs(60));
         }
-        alone.stop();
+        standalone.stop();
         assert_eq!(get.await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
-    drop(alone);
+    drop(standalone);
     let set = shelf.open();
     assert_eq!(set.powers().len(), TOMES as usize);
     all_there(&shelf, &set, &["one"]).await;

@@ -7,7 +7,7 @@ use fulgurite_tome::{InjectedFault, TomeSet};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::ErrorKind;
 
-use crate::rebuilt::{all_there, busiest, carry, content, fill};
+use crate::rebuild::{all_there, busiest, carry, content, fill};
 use crate::shelf::{BLOCK, Shelf, lose, metadata, noise, pull};
 
 fn is_gone(set: &TomeSet, name: &str) -> bool {
@@ -16,7 +16,7 @@ fn is_gone(set: &TomeSet, name: &str) -> bool {
 }
 
 /// Returns which of some objects a tome has.
-fn of(set: &TomeSet, names: &[String], tome: TomeId) -> Vec<String> {
+fn objects_of(set: &TomeSet, names: &[String], tome: TomeId) -> Vec<String> {
     let own = names.iter().filter(|name| set.tome_of(name).unwrap() == tome);
     own.cloned().collect()
 }
@@ -24,20 +24,20 @@ fn of(set: &TomeSet, names: &[String], tome: TomeId) -> Vec<String> {
 /// Returns the names in the metadata stores of all tomes, each once.
 fn named(shelf: &Shelf) -> Vec<String> {
     let all = (0..10).map(TomeId::new).filter(|tome| metadata(&shelf.folder, *tome).exists());
-    let of = |tome| {
+    let names = |tome| {
         let unplugged = pull(&shelf.folder, tome);
         unplugged.metadata().objects().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
     };
-    all.flat_map(of).collect()
+    all.flat_map(names).collect()
 }
 
 #[tokio::test]
-async fn what_was_removed_while_its_tome_was_lost_is_not_made_anew() {
+async fn object_deleted_while_tome_is_lost_is_not_rebuilt() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
     let lost = busiest(&set, &names);
-    let own = of(&set, &names, lost);
+    let own = objects_of(&set, &names, lost);
     assert!(own.len() > 3, "{own:?}");
     set.stop();
     drop(set);
@@ -79,17 +79,17 @@ async fn what_was_removed_while_its_tome_was_lost_is_not_made_anew() {
     set.stop();
     drop(set);
     let named = named(&shelf);
-    assert_eq!(named.len(), known.len(), "no block is kept for what is not there");
+    assert_eq!(named.len(), known.len(), "no name is left of removed objects");
     assert_eq!(named.into_iter().collect::<BTreeSet<_>>(), known);
 }
 
 #[tokio::test]
-async fn what_was_removed_while_its_tome_was_away_is_gone_when_it_is_back() {
+async fn object_deleted_while_tome_is_away_stays_deleted() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
     let away = busiest(&set, &names);
-    let own = of(&set, &names, away);
+    let own = objects_of(&set, &names, away);
     set.stop();
     drop(set);
     carry(&shelf, away, false);
@@ -106,12 +106,12 @@ async fn what_was_removed_while_its_tome_was_away_is_gone_when_it_is_back() {
         assert!(is_gone(&set, &own[0]));
         assert_eq!(shelf.wait(set.get(&own[1])).await.unwrap(), noise("later", 700));
         let status = set.status().await;
-        assert!(status.is_well(), "no name is there twice: {:?}", status.reasons);
+        assert!(status.is_well(), "no name is duplicated: {:?}", status.reasons);
         shelf.settle(&set).await;
         set.stop();
     }
     let count = named(&shelf).into_iter().filter(|name| *name == own[1]).count();
-    assert_eq!(count, 1, "the tome has forgotten its own");
+    assert_eq!(count, 1, "the tome has removed its own");
     assert!(!named(&shelf).contains(&own[0]));
     // A name that is put again stays, though it was removed before.
     let set = shelf.open();
@@ -125,17 +125,17 @@ async fn what_was_removed_while_its_tome_was_away_is_gone_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_object_of_a_tome_that_was_given_up_is_removed_at_the_next_start() {
+async fn delete_on_failed_tome_applies_at_next_start() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 16).await;
     let tome = busiest(&set, &names);
-    let own = of(&set, &names, tome);
+    let own = objects_of(&set, &names, tome);
     shelf.faults.inject(tome, InjectedFault::Commit);
     // It is the removal that cannot be persisted.
     set.delete(&own[0]).await.unwrap();
     let status = set.status().await;
-    assert!(status.tomes[tome.get() as usize].trouble.is_some(), "{:?}", status.reasons);
+    assert!(status.tomes[tome.get() as usize].failure.is_some(), "{:?}", status.reasons);
     assert!(is_gone(&set, &own[0]));
     set.delete(&own[1]).await.unwrap();
     set.stop();

@@ -25,7 +25,7 @@ pub(crate) const BLOCK: usize = 512;
 /// machine has used it.
 const STEP: Duration = Duration::from_secs(2);
 /// Most clock steps that an operation may take.
-const TURNS_MAX: u32 = 20_000;
+const STEPS_MAX: u32 = 20_000;
 
 /// Directories of a set, and its simulated disks.
 pub(crate) struct Shelf {
@@ -59,11 +59,11 @@ pub(crate) fn layout() -> Layout {
 impl Shelf {
     pub(crate) fn new() -> Self {
         let made = tempfile::tempdir().unwrap();
-        let shelf = Self::at(made.path());
+        let shelf = Self::in_folder(made.path());
         Self { _made: Some(made), ..shelf }
     }
 
-    pub(crate) fn at(folder: &Path) -> Self {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
         let places = (0..TOMES + ADDED_MAX).map(PlaceId::new);
         let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
         Self {
@@ -115,19 +115,19 @@ impl Shelf {
     /// Runs a future while time passes.
     pub(crate) async fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             let step = std::time::Duration::from_millis(1);
             if let Ok(done) = tokio::time::timeout(step, &mut future).await {
                 return done;
             }
             self.clock.advance(STEP);
         }
-        panic!("it does not end");
+        panic!("it does not end in time");
     }
 
     /// Lets time pass until no member slot moves; returns the status of the set.
     pub(crate) async fn moved(&self, set: &TomeSet) -> SetStatus {
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             let status = set.status().await;
             if status.moves.under_way.is_empty() && status.moves.leaving.is_empty() {
                 return status;
@@ -135,16 +135,16 @@ impl Shelf {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             self.clock.advance(STEP);
         }
-        panic!("seats move on: {:?}", set.status().await.moves);
+        panic!("member slots still move: {:?}", set.status().await.moves);
     }
 
     /// Lets time pass until all disks stand still and everything is protected.
     pub(crate) async fn settle(&self, set: &TomeSet) -> SetStatus {
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             let status = set.status().await;
             let is_still =
                 status.tomes.iter().all(|tome| !tome.power.is_spinning() && tome.token.is_none());
-            let left = status.tomes.iter().filter(|tome| tome.trouble.is_none());
+            let left = status.tomes.iter().filter(|tome| tome.failure.is_none());
             let left: ByteCount = left.map(|tome| tome.unprotected.bytes).sum();
             if is_still && left == ByteCount::ZERO {
                 return status;
@@ -152,7 +152,7 @@ impl Shelf {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             self.clock.advance(STEP);
         }
-        panic!("disks turn on");
+        panic!("disks still spin");
     }
 }
 
@@ -173,11 +173,11 @@ pub(crate) fn lose(folder: &Path, tome: TomeId) {
 
 /// Opens a tome offline from its two directories.
 pub(crate) fn pull(folder: &Path, tome: TomeId) -> UnpluggedTome {
-    UnpluggedTome::open(&metadata(folder, tome), turned(folder, tome)).unwrap()
+    UnpluggedTome::open(&metadata(folder, tome), spinning_lease(folder, tome)).unwrap()
 }
 
 /// Returns a lease on a spinning disk.
-pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
+pub(crate) fn spinning_lease(folder: &Path, tome: TomeId) -> Lease {
     let (guard, place) = (Guard::new(), PlaceId::new(tome.get()));
     guard.add(place, root(folder, tome));
     guard.turn(place, Power::SpinningUp).unwrap();
@@ -189,25 +189,25 @@ pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
 pub(crate) fn recovered(
     all: &mut BTreeMap<TomeId, UnpluggedTome>,
     lost: &BTreeSet<TomeId>,
-    of: TomeId,
+    tome: TomeId,
     object: &Object,
 ) -> Vec<u8> {
-    assert!(lost.contains(&of), "else it is read");
+    assert!(lost.contains(&tome), "the tome is lost");
     let mut bytes = Vec::new();
     for (index, offset) in &object.blocks {
-        let seat = RegionId { tome: of, index: *index };
+        let slot = RegionId { tome, index: *index };
         let group = {
             let left = all.iter().filter(|(tome, _)| !lost.contains(tome));
             let regions = left.flat_map(|(_, tome)| tome.metadata().regions());
             let mut groups = regions.map(|(_, region)| region.group());
-            groups.find(|group| group.member(seat).is_some()).unwrap().clone()
+            groups.find(|group| group.member(slot).is_some()).unwrap().clone()
         };
         let mut holdings = Vec::new();
-        for seat in group.seats().iter().filter(|seat| !lost.contains(&seat.tome)) {
-            let tome = all.get_mut(&seat.tome).unwrap();
-            holdings.push(tome.holding(group.id(), *offset).unwrap());
+        for slot in group.seats().iter().filter(|slot| !lost.contains(&slot.tome)) {
+            let member = all.get_mut(&slot.tome).unwrap();
+            holdings.push(member.holding(group.id(), *offset).unwrap());
         }
-        let member = group.member(seat).unwrap();
+        let member = group.member(slot).unwrap();
         bytes.extend(offline_read::recover(group.id(), group.split(), member, &holdings).unwrap());
     }
     bytes.truncate(usize::try_from(object.bytes).unwrap());

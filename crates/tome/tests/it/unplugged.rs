@@ -6,10 +6,10 @@ use fulgurite_tome::{Disk, Label, UnpluggedTome};
 use fulgurite_tome_core::metadata::Object;
 use fulgurite_tome_core::{Offset, TomeId};
 
-use crate::shelf::{BLOCK, Shelf, layout, noise, pull, recovered, root, tomes, turned};
+use crate::shelf::{BLOCK, Shelf, layout, noise, pull, recovered, root, spinning_lease, tomes};
 
 #[tokio::test]
-async fn what_is_protected_survives_any_two_directories_and_bad_blocks_beside() {
+async fn protected_objects_survive_two_lost_tomes_and_bad_blocks() {
     let shelf = Shelf::new();
     let folder = &shelf.folder;
     let set = shelf.init();
@@ -25,20 +25,20 @@ async fn what_is_protected_survives_any_two_directories_and_bad_blocks_beside() 
     let rows: BTreeMap<String, Object> = objects
         .iter()
         .map(|(name, tome)| {
-            let mut alone = pull(folder, *tome);
-            assert_eq!(alone.object(name).unwrap(), noise(name, 3 * BLOCK + 1), "read alone");
-            (name.clone(), alone.metadata().object(name).unwrap().clone())
+            let mut unplugged = pull(folder, *tome);
+            assert_eq!(unplugged.object(name).unwrap(), noise(name, 3 * BLOCK + 1), "read alone");
+            (name.clone(), unplugged.metadata().object(name).unwrap().clone())
         })
         .collect();
     // The disk alone shows which block is where.
     let mut labels = 0;
     for tome in tomes() {
-        let alone = pull(folder, tome);
-        let mut disk = Disk::open(turned(folder, tome), alone.identity()).unwrap();
-        for (region, known) in alone.metadata().regions() {
+        let unplugged = pull(folder, tome);
+        let mut disk = Disk::open(spinning_lease(folder, tome), unplugged.identity()).unwrap();
+        for (region, known) in unplugged.metadata().regions() {
             for offset in (0..layout().region_blocks()).map(Offset::new) {
-                let Some(spot) = known.spot(offset) else { continue };
-                let (label, _) = disk.read(spot).unwrap().unwrap();
+                let Some(physical_block) = known.physical_block(offset) else { continue };
+                let (label, _) = disk.read(physical_block).unwrap().unwrap();
                 assert_eq!(label, Label { region, offset, version: known.version(offset) });
                 labels += 1;
             }

@@ -6,7 +6,7 @@ use object_store::integration as suite;
 use crate::shelf::Shelf;
 
 #[tokio::test]
-async fn a_set_conforms() {
+async fn put_get_delete_conform() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     suite::put_get_delete_list(&store).await;
@@ -17,7 +17,7 @@ async fn a_set_conforms() {
 }
 
 #[tokio::test]
-async fn a_set_lists_as_others_do() {
+async fn listing_conforms() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     suite::list_uses_directories_correctly(&store).await;
@@ -27,7 +27,7 @@ async fn a_set_lists_as_others_do() {
 }
 
 #[tokio::test]
-async fn a_set_copies_and_renames_as_others_do() {
+async fn copy_and_rename_conform() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     suite::rename_and_copy(&store).await;
@@ -39,7 +39,7 @@ async fn a_set_copies_and_renames_as_others_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_come_back_as_they_were_put_in_parts() {
+async fn multipart_uploads_conform() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     suite::stream_get(&store).await;

@@ -20,7 +20,7 @@ async fn bytes(store: &TomeStore, key: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_index_that_was_lost_is_made_again_out_of_the_tomes() {
+async fn lost_index_is_rebuilt_from_tomes() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     let large = 3 << 20;
@@ -57,7 +57,7 @@ async fn is_behind(store: &TomeStore) -> bool {
 }
 
 #[tokio::test]
-async fn an_index_that_is_an_older_copy_is_told_and_made_that_of_today() {
+async fn older_index_is_reported_and_recovered() {
     for is_missing in [false, true] {
         let shelf = Shelf::new();
         let store = shelf.store(PutGuarantee::Local);
@@ -118,7 +118,7 @@ async fn an_index_that_is_an_older_copy_is_told_and_made_that_of_today() {
 }
 
 #[tokio::test]
-async fn heads_of_a_lost_tome_wake_its_groups_once_for_many() {
+async fn one_spin_up_of_a_group_recovers_many_heads() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Protected);
     let keys: Vec<String> = (0..40).map(|number| format!("key {number:02}")).collect();
@@ -138,15 +138,18 @@ async fn heads_of_a_lost_tome_wake_its_groups_once_for_many() {
     let before = store.ledger().await.len();
     let found = store.recover(&Progress::default()).await.unwrap();
     assert_eq!(found.objects, 40, "{:?}", found.problems);
-    let wakes = store.ledger().await.len() - before;
+    let spin_ups = store.ledger().await.len() - before;
     assert!(own >= 3, "{own}");
     // Reading the heads one after the other would need three spin-ups for each.
-    assert!(wakes <= 8 + 2 * TOMES as usize, "{wakes} wakes for {own} heads of a lost tome");
+    assert!(
+        spin_ups <= 8 + 2 * TOMES as usize,
+        "{spin_ups} spin-ups for {own} heads of a lost tome"
+    );
     store.stop();
 }
 
 #[tokio::test]
-async fn the_loss_of_a_tome_is_told_and_is_that_of_its_objects_alone() {
+async fn lost_tome_is_reported_and_other_objects_stay_readable() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Protected);
     put(&store, "one", 1, 5000).await;
@@ -168,7 +171,7 @@ async fn the_loss_of_a_tome_is_told_and_is_that_of_its_objects_alone() {
 }
 
 #[tokio::test]
-async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
+async fn unprotected_piece_moves_to_a_healthy_group() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Protected);
     let all = || (0..TOMES).map(TomeId::new);
@@ -201,7 +204,7 @@ async fn what_waits_in_a_group_that_loses_a_tome_is_put_into_another() {
 }
 
 #[tokio::test]
-async fn who_waits_for_parities_is_told_when_the_set_is_to_stop() {
+async fn put_waiting_for_parities_fails_on_stop() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Protected);
     // Messages between tomes are lost: what is put is never protected.
@@ -220,26 +223,26 @@ async fn who_waits_for_parities_is_told_when_the_set_is_to_stop() {
     (0..TOMES).map(TomeId::new).for_each(|tome| shelf.faults.mend(tome));
 
     let store = shelf.open(PutGuarantee::Protected);
-    assert_eq!(store.totals().unwrap().objects, 0, "nobody was told that it is there");
+    assert_eq!(store.totals().unwrap().objects, 0, "its put was not acknowledged");
     self::put(&store, "key", 2, 3000).await;
     assert_eq!(bytes(&store, "key").await, noise(2, 3000));
-    assert_eq!(store.set().list().len(), 1, "what was begun is removed");
+    assert_eq!(store.set().list().len(), 1, "started pieces are removed");
     store.stop();
 }
 
 #[tokio::test]
-async fn a_put_that_was_cut_short_leaves_nothing_behind() {
+async fn interrupted_put_leaves_no_pieces() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     put(&store, "kept", 1, 5000).await;
     let mut upload = store.put_multipart(&Path::from("cut")).await.unwrap();
     upload.put_part(noise(2, 2 << 20).into()).await.unwrap();
-    assert_eq!(store.set().list().len(), 3, "two pieces of it, and what is kept");
+    assert_eq!(store.set().list().len(), 3, "two pieces of it, and the other object");
     store.stop();
     drop((upload, store));
 
     let store = shelf.open(PutGuarantee::Local);
-    // Unfinished puts are swept after the next removal or put.
+    // Unfinished puts are removed after the next removal or put.
     put(&store, "next", 3, 10).await;
     assert_eq!(store.set().list().len(), 2, "{:?}", store.set().list());
     assert!(store.head(&Path::from("cut")).await.is_err());
@@ -248,7 +251,7 @@ async fn a_put_that_was_cut_short_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_was_removed_while_its_tome_was_away_stays_removed() {
+async fn object_deleted_while_tome_is_away_is_not_recovered() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     put(&store, "gone", 1, 5000).await;
@@ -265,7 +268,11 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     // Its head is read from its group, if that has it already; the tome may have more that is
     // unknown.
     assert_eq!(found.objects, 0);
-    assert!(found.problems.iter().any(|why| why.contains("is not known")), "{:?}", found.problems);
+    assert!(
+        found.problems.iter().any(|why| why.contains("its objects are unknown")),
+        "{:?}",
+        found.problems
+    );
     store.stop();
     drop(store);
     std::fs::rename(&aside, &metadata).unwrap();
@@ -274,7 +281,7 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
     assert_eq!(
         store.recover(&Progress::default()).await.unwrap().objects,
         0,
-        "it is not found again"
+        "it is not recovered"
     );
     put(&store, "next", 2, 10).await;
     assert_eq!(store.set().list().len(), 1, "{:?}", store.set().list());
@@ -282,7 +289,7 @@ async fn what_was_removed_while_its_tome_was_away_stays_removed() {
 }
 
 #[tokio::test]
-async fn what_is_being_read_stays_until_it_is() {
+async fn pieces_stay_until_their_read_ends() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     put(&store, "key", 1, 2 << 20).await;

@@ -24,7 +24,7 @@ async fn agree(store: &TomeStore, model: &BTreeMap<String, (u64, usize)>) {
 }
 
 #[tokio::test]
-async fn a_set_is_a_map() {
+async fn random_operations_match_a_map() {
     for seed in 1..=3 {
         let shelf = Shelf::new();
         let mut store = shelf.store(PutGuarantee::Local);

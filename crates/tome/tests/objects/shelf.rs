@@ -22,23 +22,29 @@ pub(crate) struct Shelf {
     /// Injected faults.
     pub(crate) faults: FaultInjector,
     stops: Arc<AtomicBool>,
-    turns: Option<JoinHandle<()>>,
+    clock_thread: Option<JoinHandle<()>>,
 }
 
 impl Shelf {
-    #[expect(clippy::disallowed_methods, reason = "hands that go on turning need a thread")]
+    #[expect(clippy::disallowed_methods, reason = "a thread advances the clock")]
     pub(crate) fn new() -> Self {
         let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
         let stops = Arc::<AtomicBool>::default();
-        let (hands, until) = (clock.clone(), Arc::clone(&stops));
-        let turns = std::thread::spawn(move || {
+        let (advanced, until) = (clock.clone(), Arc::clone(&stops));
+        let clock_thread = std::thread::spawn(move || {
             while !until.load(Ordering::Acquire) {
                 std::thread::sleep(std::time::Duration::from_millis(1));
-                hands.advance(STEP);
+                advanced.advance(STEP);
             }
         });
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, clock, faults: FaultInjector::default(), stops, turns: Some(turns) }
+        Self {
+            folder,
+            clock,
+            faults: FaultInjector::default(),
+            stops,
+            clock_thread: Some(clock_thread),
+        }
     }
 
     pub(crate) fn root(&self, tome: TomeId) -> PathBuf {
@@ -78,8 +84,8 @@ impl Shelf {
 impl Drop for Shelf {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
-        if let Some(turns) = self.turns.take() {
-            turns.join().unwrap();
+        if let Some(clock_thread) = self.clock_thread.take() {
+            clock_thread.join().unwrap();
         }
     }
 }

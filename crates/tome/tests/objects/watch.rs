@@ -29,95 +29,95 @@ async fn until(watch: &mut TomesWatch, is_wanted: impl Fn(&WatchItem) -> bool) -
     }
 }
 
-fn is_scene(seen: &WatchItem) -> bool {
+fn is_snapshot(seen: &WatchItem) -> bool {
     matches!(seen, WatchItem::Snapshot(..))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_put_is_seen_until_all_of_it_is_protected() {
+async fn subscriber_sees_a_put_until_it_is_protected() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Protected);
     let mut watch = store.watch();
-    let scene = watch.next().await.unwrap();
-    assert!(is_scene(&scene), "{scene:?}");
+    let snapshot = watch.next().await.unwrap();
+    assert!(is_snapshot(&snapshot), "{snapshot:?}");
     put(&store, 1).await;
     // Every parity has it, so nothing of its own tome is unprotected.
     let is_end = |seen: &WatchItem| {
-        let WatchItem::Step(_, happened) = seen else { return false };
-        matches!(happened.what, TomeEvent::Unprotected { bytes: 0, .. })
+        let WatchItem::Step(_, event) = seen else { return false };
+        matches!(event.what, TomeEvent::Unprotected { bytes: 0, .. })
     };
     let seen = until(&mut watch, is_end).await;
     let steps: Vec<&TomeEvent> = seen
         .iter()
         .filter_map(|seen| match seen {
-            WatchItem::Step(_, happened) => Some(&happened.what),
+            WatchItem::Step(_, event) => Some(&event.what),
             WatchItem::Snapshot(..) | WatchItem::SnapshotDiff(..) | WatchItem::Missed(..) => None,
         })
         .collect();
     let at = |wanted: &dyn Fn(&TomeEvent) -> bool| {
         steps.iter().position(|step| wanted(step)).unwrap_or_else(|| panic!("{steps:?}"))
     };
-    let given = at(&|step| matches!(step, TomeEvent::Token { tome: Some(_), .. }));
-    let woken = at(&|step| matches!(step, TomeEvent::Power { cause: Some(_), .. }));
+    let granted = at(&|step| matches!(step, TomeEvent::Token { tome: Some(_), .. }));
+    let spun_up = at(&|step| matches!(step, TomeEvent::Power { cause: Some(_), .. }));
     let local = at(&|step| matches!(step, TomeEvent::Local { bytes, .. } if *bytes >= 100));
-    assert!(given < woken && woken < local, "{steps:?}");
+    assert!(granted < spun_up && spun_up < local, "{steps:?}");
     tokio::task::spawn_blocking(move || store.stop()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_late_is_told_how_much_it_missed_and_begins_anew() {
+async fn late_subscriber_gets_missed_count_and_new_snapshot() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     let (mut late, mut prompt) = (store.watch(), store.watch());
-    assert!(is_scene(&late.next().await.unwrap()) && is_scene(&prompt.next().await.unwrap()));
+    assert!(is_snapshot(&late.next().await.unwrap()) && is_snapshot(&prompt.next().await.unwrap()));
     let reader = tokio::spawn(async move {
         let is_end = |seen: &WatchItem| {
-            let WatchItem::SnapshotDiff(_, look) = seen else { return false };
-            look.tomes.objects == MANY
+            let WatchItem::SnapshotDiff(_, diff) = seen else { return false };
+            diff.tomes.objects == MANY
         };
         until(&mut prompt, is_end).await
     });
     let puts = futures::stream::iter(0..MANY).map(|number| put(&store, number));
     puts.buffer_unordered(16).collect::<Vec<_>>().await;
     let seen = reader.await.unwrap();
-    assert!(!seen.iter().any(|seen| matches!(seen, WatchItem::Missed(..))), "it read at once");
+    assert!(!seen.iter().any(|seen| matches!(seen, WatchItem::Missed(..))), "it reads promptly");
     let Some(WatchItem::Missed(step, missed)) = late.next().await else {
         panic!("it read nothing")
     };
     assert_eq!((step, missed > 0), (missed, true));
     let again = late.next().await.unwrap();
-    let WatchItem::Snapshot(after, scene) = again else { panic!("{again:?}") };
-    assert_eq!((after, scene.objects), (step, MANY));
+    let WatchItem::Snapshot(after, snapshot) = again else { panic!("{again:?}") };
+    assert_eq!((after, snapshot.objects), (step, MANY));
     let next = until(&mut late, |seen| matches!(seen, WatchItem::Step(..))).await;
     let Some(WatchItem::Step(number, _)) = next.last() else { panic!("{next:?}") };
     // On a slow machine the subscriber may fall behind once more.
-    let scene = |seen: &WatchItem| {
+    let snapshot = |seen: &WatchItem| {
         if let WatchItem::Snapshot(after, _) = seen { Some(*after) } else { None }
     };
-    let after = next.iter().rev().find_map(scene).unwrap_or(step);
-    assert_eq!(*number, after + 1, "what waited behind is told");
+    let after = next.iter().rev().find_map(snapshot).unwrap_or(step);
+    assert_eq!(*number, after + 1, "the events behind it follow");
     tokio::task::spawn_blocking(move || store.stop()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_alarm_is_raised_when_a_tome_is_given_up() {
+async fn failed_tome_raises_an_alarm() {
     let shelf = Shelf::new();
     let store = shelf.store(PutGuarantee::Local);
     let mut watch = store.watch();
-    assert!(is_scene(&watch.next().await.unwrap()));
+    assert!(is_snapshot(&watch.next().await.unwrap()));
     for tome in store.set().powers().into_iter().map(|(tome, _)| tome) {
         remove(&shelf.root(tome));
     }
     // Its disk is no longer its own; another tome is tried, and all fail.
     assert!(store.put(&Path::from("x"), noise(1, 100).into()).await.is_err());
     let is_given_up = |seen: &WatchItem| {
-        let WatchItem::Step(_, happened) = seen else { return false };
-        matches!(happened.what, TomeEvent::GivenUp { .. })
+        let WatchItem::Step(_, event) = seen else { return false };
+        matches!(event.what, TomeEvent::GivenUp { .. })
     };
     until(&mut watch, is_given_up).await;
     let is_raised = |seen: &WatchItem| {
-        let WatchItem::SnapshotDiff(_, look) = seen else { return false };
-        look.raised.iter().any(|why| why.contains("given up"))
+        let WatchItem::SnapshotDiff(_, diff) = seen else { return false };
+        diff.raised.iter().any(|why| why.contains("given up"))
     };
     until(&mut watch, is_raised).await;
     tokio::task::spawn_blocking(move || store.stop()).await.unwrap();

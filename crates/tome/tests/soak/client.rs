@@ -49,7 +49,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(seed: Seed, number: u32) -> Self {
         let gone = Known { state: State::Gone, generation: 0, length: 0 };
-        let names = (0..NAMES).map(|of| format!("client {number}/{of}"));
+        let names = (0..NAMES).map(|index| format!("client {number}/{index}"));
         Self {
             seed,
             random: seed.child(format!("client {number}").as_bytes()).stream(),
@@ -69,8 +69,8 @@ impl Client {
     /// Runs one operation after the other until the end is signaled.
     pub(crate) async fn work(mut self, set: Arc<TomeSet>, mut over: watch::Receiver<bool>) -> Self {
         while !*over.borrow() {
-            let at = usize::try_from(self.random.below(NAMES)).unwrap();
-            let (name, known) = self.objects.iter().nth(at).unwrap();
+            let index = usize::try_from(self.random.below(NAMES)).unwrap();
+            let (name, known) = self.objects.iter().nth(index).unwrap();
             let (name, known) = (name.clone(), *known);
             match (known.state, self.random.below(4)) {
                 (State::Gone, _) => self.put(&set, &name, &mut over).await,
@@ -144,7 +144,7 @@ impl Client {
         let state = match set.delete(name).await {
             Ok(()) => State::Gone,
             // A lost tome gets no requests.
-            Err(error) if before.is_some_and(|tome| is_of_lost(set, name, tome)) => {
+            Err(error) if before.is_some_and(|tome| is_on_lost_tome(set, name, tome)) => {
                 assert_eq!(error.kind(), ErrorKind::Unavailable, "{name}: {error}");
                 return self.tally.refused += 1;
             }
@@ -166,9 +166,10 @@ impl Client {
             Err(error) => {
                 let known = &self.objects[name];
                 // More bad blocks than segment parity, until the group has recovered it.
-                let is_borne = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt)
-                    || is_absent(&error) && known.state == State::Unknown;
-                assert!(is_borne, "{name} {known:?}: {error}");
+                let is_tolerated =
+                    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt)
+                        || is_absent(&error) && known.state == State::Unknown;
+                assert!(is_tolerated, "{name} {known:?}: {error}");
                 self.tally.refused += 1;
             }
         }
@@ -201,7 +202,7 @@ impl Client {
 
     /// Records that a tome was lost: its objects that not every parity had may be lost with it.
     pub(crate) fn lost(&mut self, names: &[(String, TomeId)], tome: TomeId) {
-        let own = names.iter().filter(|(_, of)| *of == tome);
+        let own = names.iter().filter(|(_, holder)| *holder == tome);
         for (name, _) in own {
             if let Some(known) = self.objects.get_mut(name)
                 && known.state == State::Local
@@ -219,7 +220,7 @@ impl Client {
 }
 
 /// Whether an object is still with a tome that is lost.
-fn is_of_lost(set: &TomeSet, name: &str, before: TomeId) -> bool {
+fn is_on_lost_tome(set: &TomeSet, name: &str, before: TomeId) -> bool {
     set.tome_of(name).is_ok_and(|tome| tome == before) && set.unknown().contains(&before)
 }
 

@@ -6,7 +6,7 @@
 //!          start     the set is stopped, most often during requests; in some rounds one or two
 //!                    tomes are lost then, and rebuilt by others
 //!          work      while member slots move, with or without another start in between
-//!          rest      no more faults: all becomes protected, and all is read
+//!          settle    no more faults: all becomes protected, and all is read
 //! ```
 //!
 //! Invariants: what was acknowledged as protected is read byte for byte, and so is what was local
@@ -33,20 +33,20 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use client::{Client, State};
-use world::{TOMES, Trouble, World};
+use world::{FaultKind, TOMES, World};
 
 /// Clients, each with one operation at a time.
 const CLIENTS: u32 = 16;
 /// Clock steps for which clients work.
-const WORK_TURNS: u64 = 120;
+const WORK_STEPS: u64 = 120;
 /// A fault is injected in one of this many steps.
-const TROUBLE_EVERY: u64 = 3;
+const FAULT_EVERY: u64 = 3;
 /// Tomes that cannot write, per period of work.
 const BROKEN: u64 = 3;
 /// Tries to read an object while the group recovers it.
 const READ_TRIES: u32 = 5;
 /// Clock steps in between: ten minutes.
-const READ_REST_TURNS: u32 = 320;
+const READ_BACKOFF_STEPS: u32 = 320;
 /// Open files, with some to spare.
 const OPEN_FILES: u64 = 8192;
 /// Most growth of memory over the process with 200 created tomes. The last 4,096 spin-ups of each
@@ -72,7 +72,7 @@ pub(crate) struct Tally {
     pub(crate) given_up: u64,
     pub(crate) lost: u64,
     pub(crate) healed: u64,
-    pub(crate) troubles: BTreeMap<String, u64>,
+    pub(crate) faults: BTreeMap<String, u64>,
 }
 
 /// State of a run.
@@ -93,15 +93,15 @@ enum End {
 }
 
 #[tokio::test]
-async fn a_set_of_200_tomes_loses_nothing_and_stays_within_its_memory() {
-    let number = |name, other| variable(name).map_or(other, |text| text.parse().unwrap());
+async fn set_of_200_tomes_loses_nothing_within_memory_limit() {
+    let number = |name, default| variable(name).map_or(default, |text| text.parse().unwrap());
     let seed = number("FULGURITE_SOAK_SEED", u64::from(std::process::id()));
     let seconds = std::time::Duration::from_secs(number("FULGURITE_SOAK_SECONDS", 0));
-    say(&format!("seed {seed}"));
+    log(&format!("seed {seed}"));
     if !raise_open_files() {
         // Where everything must be available, nothing is skipped.
         assert_ne!(variable("FULGURITE_TEST_SERVERS").as_deref(), Some("required"));
-        return say(&format!("skipped: it takes {OPEN_FILES} open files (ulimit -Hn)"));
+        return log(&format!("skipped: it takes {OPEN_FILES} open files (ulimit -Hn)"));
     }
     let began = tokio::time::Instant::now();
     let mut soak = Soak::new(Seed::new(seed), seconds.is_zero());
@@ -111,19 +111,19 @@ async fn a_set_of_200_tomes_loses_nothing_and_stays_within_its_memory() {
         set = soak.round(set, round).await;
         resident.push(resident_bytes());
         let (now, tally) = (resident[resident.len() - 1], soak.tally());
-        say(&format!("round {round}, {:?}, {now} resident: {tally:?}", began.elapsed()));
+        log(&format!("round {round}, {:?}, {now} resident: {tally:?}", began.elapsed()));
         if began.elapsed() >= seconds {
             break;
         }
     }
     soak.stop(set);
     let set = soak.open();
-    soak.rest(&set).await;
+    soak.settle(&set).await;
     resident.push(resident_bytes());
     soak.stop(set);
     let (first, last) = (resident[0], *resident.last().unwrap());
     let most = resident.iter().max().unwrap();
-    say(&format!("seed {seed}, {:?}: {first}, {most} and {last} resident", began.elapsed()));
+    log(&format!("seed {seed}, {:?}: {first}, {most} and {last} resident", began.elapsed()));
     assert!(last <= first + GROWTH_MAX, "{first} of memory became {last}");
 }
 
@@ -143,23 +143,23 @@ impl Soak {
     }
 
     async fn round(&mut self, mut set: Arc<TomeSet>, round: u32) -> Arc<TomeSet> {
-        let end = if self.is_so() { End::Awaited } else { End::Cut };
+        let end = if self.coin_flip() { End::Awaited } else { End::Cut };
         self.work(&set, BROKEN, end).await;
         let names = self.stop(set);
         let mut lost = BTreeSet::new();
         if round.is_multiple_of(2) {
             lost.insert(self.lose(&names));
-            if self.is_so() {
+            if self.coin_flip() {
                 lost.insert(self.lose(&names));
             }
         }
         set = self.open();
         self.rebuild(&set, &lost).await;
-        if self.is_so() {
+        if self.coin_flip() {
             // The rebuild continues across a start, perhaps with one tome less.
             self.work(&set, BROKEN, End::Cut).await;
             let names = self.stop(set);
-            if lost.len() == 1 && self.is_so() {
+            if lost.len() == 1 && self.coin_flip() {
                 lost.insert(self.lose(&names));
             }
             set = self.open();
@@ -167,7 +167,7 @@ impl Soak {
         } else {
             self.work(&set, 0, End::Awaited).await;
         }
-        self.rest(&set).await;
+        self.settle(&set).await;
         set
     }
 
@@ -179,7 +179,7 @@ impl Soak {
     }
 
     /// Returns true half of the time.
-    fn is_so(&mut self) -> bool {
+    fn coin_flip(&mut self) -> bool {
         self.random.below(2) == 0
     }
 
@@ -191,16 +191,21 @@ impl Soak {
             work.spawn(client.work(Arc::clone(set), over.clone()));
         }
         let mut broken = broken;
-        for _ in 0..WORK_TURNS {
-            self.world.turn(set).await;
-            if self.random.below(TROUBLE_EVERY) == 0 {
-                let every = [Trouble::BadBlock, Trouble::Untold, Trouble::Received, Trouble::Slow];
+        for _ in 0..WORK_STEPS {
+            self.world.advance(set).await;
+            if self.random.below(FAULT_EVERY) == 0 {
+                let every = [
+                    FaultKind::BadBlock,
+                    FaultKind::MessagesLost,
+                    FaultKind::MessagesResume,
+                    FaultKind::Slow,
+                ];
                 let which = usize::try_from(self.random.below(every.len() as u64)).unwrap();
-                self.world.trouble(every[which], &mut self.tally);
+                self.world.inject(every[which], &mut self.tally);
             }
-            if broken > 0 && self.random.below(WORK_TURNS / BROKEN / 2) == 0 {
+            if broken > 0 && self.random.below(WORK_STEPS / BROKEN / 2) == 0 {
                 broken -= 1;
-                self.world.trouble(Trouble::Broken, &mut self.tally);
+                self.world.inject(FaultKind::Broken, &mut self.tally);
             }
         }
         self.count(set).await;
@@ -217,7 +222,7 @@ impl Soak {
         };
         self.clients = match end {
             End::Cut => joined.await,
-            End::Awaited => self.world.wait(set, "done with what was asked", joined).await,
+            End::Awaited => self.world.wait(set, "done with pending requests", joined).await,
         };
     }
 
@@ -226,7 +231,7 @@ impl Soak {
         let place = |name: String| Some((name.clone(), set.tome_of(&name).ok()?));
         let names = set.list().into_iter().filter_map(place).collect();
         set.stop();
-        assert_eq!(Arc::strong_count(&set), 1, "nobody has it any more");
+        assert_eq!(Arc::strong_count(&set), 1, "no clone is left");
         names
     }
 
@@ -234,12 +239,12 @@ impl Soak {
     async fn count(&mut self, set: &TomeSet) {
         let status = set.status().await;
         for tome in status.tomes.iter().filter(|tome| !tome.alarms.is_empty()) {
-            let own = self.world.flipped.iter().filter(|(of, _)| *of == tome.tome);
+            let own = self.world.flipped.iter().filter(|(flipped, _)| *flipped == tome.tome);
             let own: Vec<&String> = own.map(|(_, what)| what).collect();
-            say(&format!("tome {}: {:?}, with {own:?}", tome.tome, tome.alarms));
+            log(&format!("tome {}: {:?}, with {own:?}", tome.tome, tome.alarms));
         }
         let is_lost = |tome: &TomeStatus| self.world.lost.contains(&tome.tome);
-        let given_up = status.tomes.iter().filter(|t| t.trouble.is_some() && !is_lost(t));
+        let given_up = status.tomes.iter().filter(|t| t.failure.is_some() && !is_lost(t));
         self.tally.given_up += given_up.count() as u64;
         self.tally.healed += status.tomes.iter().map(|tome| tome.healed).sum::<u64>();
     }
@@ -253,7 +258,7 @@ impl Soak {
     }
 
     /// Ends all faults: member slots have moved, all is protected, and all is read.
-    async fn rest(&mut self, set: &Arc<TomeSet>) {
+    async fn settle(&mut self, set: &Arc<TomeSet>) {
         self.world.mend();
         let world = &self.world;
         let is_moved = |status: &SetStatus| {
@@ -262,15 +267,15 @@ impl Soak {
         world.until(set, "moved", is_moved).await;
         self.read_all(set).await;
         let mut waits = JoinSet::new();
-        for (at, client) in self.clients.iter().enumerate() {
+        for (index, client) in self.clients.iter().enumerate() {
             for name in client.names(State::Local) {
                 let set = Arc::clone(set);
-                waits.spawn(async move { (at, set.protected(&name).await, name) });
+                waits.spawn(async move { (index, set.protected(&name).await, name) });
             }
         }
-        for (at, protected, name) in self.world.wait(set, "protected", waits.join_all()).await {
+        for (index, protected, name) in self.world.wait(set, "protected", waits.join_all()).await {
             protected.unwrap_or_else(|error| panic!("{name}: {error}"));
-            self.clients[at].protected(&name);
+            self.clients[index].protected(&name);
         }
         let is_protected = |status: &SetStatus| {
             status.tomes.iter().all(|tome| tome.unprotected.bytes == ByteCount::ZERO)
@@ -280,41 +285,45 @@ impl Soak {
         let status = set.status().await;
         let lost: BTreeSet<TomeId> = status.moves.out.clone();
         assert_eq!(lost, self.world.lost);
-        assert!(status.tomes.iter().all(|t| t.trouble.is_none() || lost.contains(&t.tome)));
-        let kept = self.clients.iter().flat_map(|client| client.names(State::Protected));
-        assert!(set.list().into_iter().eq(kept.collect::<BTreeSet<_>>()), "names and no others");
-        self.world.is_whole();
+        assert!(status.tomes.iter().all(|t| t.failure.is_none() || lost.contains(&t.tome)));
+        let protected = self.clients.iter().flat_map(|client| client.names(State::Protected));
+        assert!(
+            set.list().into_iter().eq(protected.collect::<BTreeSet<_>>()),
+            "exactly these names"
+        );
+        self.world.mark_repaired();
     }
 
     /// Reads every object, whether it should be there or not.
     async fn read_all(&mut self, set: &Arc<TomeSet>) {
-        let of = |(at, client): (usize, &Client)| {
-            client.objects.keys().map(move |name| (at, name.clone())).collect::<Vec<_>>()
+        let names = |(index, client): (usize, &Client)| {
+            client.objects.keys().map(move |name| (index, name.clone())).collect::<Vec<_>>()
         };
-        let mut left: Vec<(usize, String)> = self.clients.iter().enumerate().flat_map(of).collect();
+        let mut left: Vec<(usize, String)> =
+            self.clients.iter().enumerate().flat_map(names).collect();
         for again in 0.. {
             let mut reads = JoinSet::new();
-            for (at, name) in left.drain(..) {
+            for (index, name) in left.drain(..) {
                 let set = Arc::clone(set);
-                reads.spawn(async move { (at, set.get(&name).await, name) });
+                reads.spawn(async move { (index, set.get(&name).await, name) });
             }
-            for (at, got, name) in self.world.wait(set, "read", reads.join_all()).await {
+            for (index, got, name) in self.world.wait(set, "read", reads.join_all()).await {
                 match got {
                     // More bad blocks than segment parity: the group recovers them in the
                     // background.
                     Err(error) if error.kind() == ErrorKind::Corrupt || error.is_backlog() => {
                         assert!(again < READ_TRIES, "{name}: {error}");
-                        left.push((at, name));
+                        left.push((index, name));
                     }
-                    got => self.clients[at].settle(&name, got),
+                    got => self.clients[index].settle(&name, got),
                 }
                 self.tally.verified += 1;
             }
             if left.is_empty() {
                 return;
             }
-            for _ in 0..READ_REST_TURNS {
-                self.world.turn(set).await;
+            for _ in 0..READ_BACKOFF_STEPS {
+                self.world.advance(set).await;
             }
         }
     }
@@ -343,7 +352,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 #[expect(clippy::print_stderr, reason = "what a failing run is found again by")]
-fn say(line: &str) {
+fn log(line: &str) {
     eprintln!("{line}");
 }
 
@@ -363,4 +372,4 @@ fn resident_bytes() -> ByteCount {
     ByteCount::kib(line.trim().trim_end_matches(" kB").parse().unwrap())
 }
 
-const _: () = assert!(TOMES == 200, "as its name says");
+const _: () = assert!(TOMES == 200, "the test is named after it");

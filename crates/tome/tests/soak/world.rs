@@ -29,21 +29,21 @@ pub(crate) const BLOCK: usize = 512;
 /// Clock step once all tomes are idle.
 const STEP: Duration = Duration::from_secs(2);
 /// Most clock steps that an operation may take.
-const TURNS_MAX: u32 = 20_000;
+const STEPS_MAX: u32 = 20_000;
 /// Bad blocks listed when a segment has more of them than parity.
-const FLIPPED_KEPT: usize = 4096;
+const FLIPPED_MAX: usize = 4096;
 /// Failed spin-ups in a row that are tolerated.
-const SPIN_UPS_BORNE: u32 = 2;
+const SPIN_UP_FAILURES: u32 = 2;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum FaultKind {
     /// A byte of a block on a disk changes.
     BadBlock,
     /// A tome's messages to others are lost, until that is repaired.
-    Untold,
+    MessagesLost,
     /// Its messages arrive again.
-    Received,
+    MessagesResume,
     /// A disk does not spin up, a few times.
     Slow,
     /// A tome cannot write, sync or commit any more, and fails.
@@ -63,7 +63,7 @@ pub(crate) struct World {
     pub(crate) lost: BTreeSet<TomeId>,
     /// Tomes with a bad block since all objects were last read.
     bad: BTreeSet<TomeId>,
-    untold: BTreeSet<TomeId>,
+    mute: BTreeSet<TomeId>,
     /// Locations of bad blocks in recent rounds.
     pub(crate) flipped: Vec<(TomeId, String)>,
     random: RandomStream,
@@ -82,7 +82,7 @@ impl World {
             made: 0,
             lost: BTreeSet::new(),
             bad: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            mute: BTreeSet::new(),
             flipped: Vec::new(),
             random: seed.child(b"troubles").stream(),
         }
@@ -116,11 +116,11 @@ impl World {
     /// Injects no more faults; failed tomes stay so until the set is opened again.
     pub(crate) fn mend(&mut self) {
         (0..self.tomes).for_each(|tome| self.faults.mend(TomeId::new(tome)));
-        self.untold.clear();
+        self.mute.clear();
     }
 
     /// Advances the clock once every tome is idle. Returns the status before that.
-    pub(crate) async fn turn(&self, set: &TomeSet) -> SetStatus {
+    pub(crate) async fn advance(&self, set: &TomeSet) -> SetStatus {
         let status = set.status().await;
         self.clock.advance(STEP);
         status
@@ -131,10 +131,10 @@ impl World {
         &self,
         set: &TomeSet,
         what: &str,
-        is_so: impl Fn(&SetStatus) -> bool,
+        is_met: impl Fn(&SetStatus) -> bool,
     ) {
-        for _ in 0..TURNS_MAX {
-            if is_so(&self.turn(set).await) {
+        for _ in 0..STEPS_MAX {
+            if is_met(&self.advance(set).await) {
                 return;
             }
         }
@@ -151,38 +151,38 @@ impl World {
         future: impl Future<Output = T>,
     ) -> T {
         let mut future = std::pin::pin!(future);
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             tokio::select! {
                 biased;
                 done = &mut future => return done,
-                _ = self.turn(set) => {}
+                _ = self.advance(set) => {}
             }
         }
         panic!("never {what}: {:?}", set.status().await.reasons);
     }
 
     /// Injects a fault somewhere.
-    pub(crate) fn trouble(&mut self, trouble: Trouble, tally: &mut Tally) {
+    pub(crate) fn inject(&mut self, kind: FaultKind, tally: &mut Tally) {
         let tome = self.any_tome();
-        let is_done = match trouble {
-            Trouble::BadBlock => self.bad.insert(tome) && self.flip(tome),
-            Trouble::Untold => {
+        let is_done = match kind {
+            FaultKind::BadBlock => self.bad.insert(tome) && self.flip(tome),
+            FaultKind::MessagesLost => {
                 self.faults.inject(tome, InjectedFault::Send);
-                self.untold.insert(tome)
+                self.mute.insert(tome)
             }
-            Trouble::Received => match self.untold.pop_first() {
+            FaultKind::MessagesResume => match self.mute.pop_first() {
                 Some(tome) => {
                     self.faults.mend(tome);
                     true
                 }
                 None => false,
             },
-            Trouble::Slow => {
-                let fault = Fault::SpinUpFails(SPIN_UPS_BORNE);
+            FaultKind::Slow => {
+                let fault = Fault::SpinUpFails(SPIN_UP_FAILURES);
                 self.disks.inject(PlaceId::new(tome.get()), fault).unwrap();
                 true
             }
-            Trouble::Broken => {
+            FaultKind::Broken => {
                 let fault = [
                     InjectedFault::Write,
                     InjectedFault::Room,
@@ -195,14 +195,14 @@ impl World {
             }
         };
         if is_done {
-            *tally.troubles.entry(format!("{trouble:?}")).or_default() += 1;
+            *tally.faults.entry(format!("{kind:?}")).or_default() += 1;
         }
     }
 
     /// Records that everything was read, so that bad blocks are rebuilt.
-    pub(crate) fn is_whole(&mut self) {
+    pub(crate) fn mark_repaired(&mut self) {
         self.bad.clear();
-        let old = self.flipped.len().saturating_sub(FLIPPED_KEPT);
+        let old = self.flipped.len().saturating_sub(FLIPPED_MAX);
         self.flipped.drain(..old);
     }
 
@@ -255,7 +255,7 @@ impl World {
 
 /// Returns a folder in memory if there is room for it.
 fn folder_in_memory() -> TempDir {
-    let free = rustix::fs::statvfs(MEMORY).map_or(0, |of| of.f_bavail * of.f_frsize);
+    let free = rustix::fs::statvfs(MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
     let made = if free >= FREE_MIN { tempfile::tempdir_in(MEMORY) } else { tempfile::tempdir() };
     made.unwrap()
 }

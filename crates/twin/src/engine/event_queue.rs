@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   127        64 63            20 19     0
-//!   |   time    |   sequence     |  place  |   the smallest is next
+//!   |   time    |   sequence     |  slot   |   the smallest is next
 //! ```
 //!
 //! An event nearly always schedules another, as the end of a command does with its successor. So
@@ -90,7 +90,7 @@ impl<T: Copy> EventQueue<T> {
             self.payloads[slot as usize] = payload;
             return slot;
         }
-        assert!(self.payloads.len() < 1 << SLOT_BITS, "a million things to come at a time");
+        assert!(self.payloads.len() < 1 << SLOT_BITS, "at most a million events can be pending");
         self.payloads.push(payload);
         u32::try_from(self.payloads.len() - 1).unwrap_or(u32::MAX)
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::EventQueue;
 
     #[test]
-    fn things_happen_in_the_order_of_time_and_then_of_coming() {
+    fn events_pop_by_time_then_by_insertion() {
         let mut random = Seed::new(1).stream();
         let mut event_queue = EventQueue::new();
         let mut expected: Vec<(Instant, u32)> = Vec::new();

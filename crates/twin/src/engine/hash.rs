@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_is_another_hash() {
+    fn any_difference_changes_the_hash() {
         let passed = |command: u64, at: u64| Event::Passed {
             command: fulgurite_glass_core::control::CommandId::new(command),
             at: RailPosition::new(at),
@@ -152,7 +152,7 @@ mod tests {
 
     /// An event at the end of a block counts as any other.
     #[test]
-    fn each_event_of_a_long_run_counts() {
+    fn every_event_of_a_long_run_changes_the_hash() {
         let run = |changed: usize| {
             let at = |number: usize| number as u64 + u64::from(number == changed);
             let events: Vec<(u64, Event)> =

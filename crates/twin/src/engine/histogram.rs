@@ -128,7 +128,7 @@ mod tests {
     use super::{Histogram, bucket_of, middle_of};
 
     #[test]
-    fn a_bucket_holds_its_middle_and_is_narrow() {
+    fn bucket_contains_its_middle_and_is_narrow() {
         let mut random = Seed::new(1).stream();
         for _ in 0..100_000 {
             let nanos = random.next_u64() >> random.below(60);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_times() {
+    fn quantiles_match_sorted_times() {
         let mut random = Seed::new(2).stream();
         let mut times: Vec<u64> = (0..20_001).map(|_| random.below(1_000_000_000_000)).collect();
         let mut histogram = Histogram::default();

@@ -8,7 +8,7 @@ use super::System;
 pub trait Observer<S: System> {
     /// Observes an event.
     fn observe(&mut self, now: Instant, observation: S::Observation<'_>);
-    /// Returns whether the observer has seen enough: the run then ends, whatever is still pending.
+    /// Returns whether the observer has seen enough. The run then ends, even with events pending.
     fn is_satisfied(&self) -> bool {
         false
     }

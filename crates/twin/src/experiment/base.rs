@@ -87,11 +87,11 @@ pub(crate) fn read<C: Scenario>(files: &[SourceLocation<'_>]) -> Result<Bases, E
         let offset = file.name.span().start;
         let name = file.name.get_ref().clone();
         if file.scenario.is_some() == file.extends.is_some() {
-            let problem = "a base has either a scenario or a base that it extends";
+            let problem = "a base needs either a scenario or a base to extend, not both";
             return Err(place.meaning(offset, "scenario", problem));
         }
         if written.insert(name.clone(), (place, file)).is_some() {
-            return Err(place.meaning(offset, "name", format!("{name} is there twice")));
+            return Err(place.meaning(offset, "name", format!("there are two bases {name}")));
         }
     }
     let mut bases = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! What is shown next to a tail: whether its runs met the constraints, and what was verified. If
-//! one side of a comparison of tails dropped work, the title says so automatically.
+//! Companion figures, shown next to a tail: whether its runs met the constraints, and what was
+//! verified. If one side of a comparison of tails dropped work, its title shows that.
 
 use fulgurite_units::settings::Spanned;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -87,8 +87,9 @@ impl<S: PaperSystem> Measured<'_, S> {
             | Measure::Probe(_) => &[],
         };
         let found = points.iter().filter(|_| times).filter_map(|point| {
-            let mut of = self.plan.points(&self.statement.id, &point.run)?.iter();
-            let planned = of.find(|of| of.label == point.at.as_deref().unwrap_or_default())?;
+            let mut points = self.plan.points(&self.statement.id, &point.run)?.iter();
+            let planned =
+                points.find(|points| points.label == point.at.as_deref().unwrap_or_default())?;
             self.point_companions(&point.run, planned)
         });
         found.collect()

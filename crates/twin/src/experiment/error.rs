@@ -29,7 +29,7 @@ pub enum ExperimentError {
         problem: String,
     },
     /// No file contains the requested statement.
-    #[error("no file makes statement {id}")]
+    #[error("no file contains statement {id}")]
     NoStatement {
         /// The requested statement.
         id: String,

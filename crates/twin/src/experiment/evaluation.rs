@@ -10,7 +10,7 @@ use super::{PaperSystem, Probe as _};
 use crate::metrics::{Dimension, Measured as _};
 
 /// Computes our value of a check, in its unit.
-pub(crate) fn ours<S: PaperSystem>(
+pub(crate) fn twin_value<S: PaperSystem>(
     measured: &Measured<'_, S>,
     check: &Check<S>,
     seeds_max: u32,
@@ -51,13 +51,13 @@ pub(crate) fn ours<S: PaperSystem>(
             over(&[CurvePoint { label: String::new(), x: 0.0, samples }], |values| values[0])
         }
     };
-    let [a, b, c] = [ours.median, ours.min, ours.max].map(|value| unit.of(value));
+    let [a, b, c] = [ours.median, ours.min, ours.max].map(|value| unit.convert(value));
     Ok(TwinValue { median: a, min: b, max: c })
 }
 
 /// Returns the numbers that our value of a check is computed from; `None` if it is a single number
 /// or there is none.
-pub(crate) fn working<S: PaperSystem>(
+pub(crate) fn relation_inputs<S: PaperSystem>(
     measured: &Measured<'_, S>,
     check: &Check<S>,
 ) -> Option<RelationInputs> {
@@ -89,8 +89,8 @@ pub(crate) fn working<S: PaperSystem>(
         Some(DerivedKind::Excess) | None => S::Result::dimension(metric),
     };
     let unit = dimension.unit(largest(&medians));
-    let of = medians.into_iter().map(|value| unit.of(value)).collect();
-    Some(RelationInputs { made, of, unit })
+    let inputs = medians.into_iter().map(|value| unit.convert(value)).collect();
+    Some(RelationInputs { made, of: inputs, unit })
 }
 
 /// Returns whether a value lies in a band; NaN does not.
@@ -158,7 +158,7 @@ mod tests {
     use super::{largest_reversal, r_squared};
 
     #[test]
-    fn a_line_is_straight_and_a_step_back_is_seen() {
+    fn straight_line_fits_and_reversal_is_detected() {
         assert!(r_squared(&[1.0, 2.0, 4.0], &[3.0, 5.0, 9.0]) > 0.999_999);
         assert!(r_squared(&[1.0, 2.0, 3.0], &[1.0, 9.0, 1.0]) < 0.1);
         assert!(largest_reversal(&[4.0, 2.0, 1.0], 1.0) <= 0.0);

@@ -134,7 +134,7 @@ fn lines<S: PaperSystem>(
             (None, Some(probe)) => {
                 let drawn = probe.points(measured.bases)?;
                 let unit = figure.unit;
-                drawn.into_iter().map(|(x, label, y)| exact(x, label, unit.of(y))).collect()
+                drawn.into_iter().map(|(x, label, y)| exact(x, label, unit.convert(y))).collect()
             }
             (Some(_), Some(_)) | (None, None) => {
                 return Err(format!("series {} needs a run or a curve", source.label));
@@ -148,12 +148,13 @@ fn lines<S: PaperSystem>(
 
 fn points(curve: &Curve, unit: Unit) -> Vec<PlotPoint> {
     let point = |point: &super::curve::CurvePoint| {
-        let of =
-            |pick: fn(f64, f64) -> f64| unit.of(point.samples.iter().copied().fold(f64::NAN, pick));
+        let of = |pick: fn(f64, f64) -> f64| {
+            unit.convert(point.samples.iter().copied().fold(f64::NAN, pick))
+        };
         PlotPoint {
             x: point.x,
             label: point.label.clone(),
-            median: unit.of(median(&point.samples)),
+            median: unit.convert(median(&point.samples)),
             min: of(f64::min),
             max: of(f64::max),
         }
@@ -193,11 +194,12 @@ fn grouped<S: PaperSystem>(
 ) -> Result<Vec<PlotSeries>, String> {
     let places = figure.series.iter().map(|source| source.place.clone());
     let places: Option<Vec<String>> = places.collect();
-    let places = places.ok_or("all bars have places, or none")?;
+    let places = places.ok_or("either all bars have places or none")?;
     let mut known: Vec<String> = Vec::new();
     let mut all: Vec<PlotSeries> = Vec::new();
     for (PlotSeries { label, style, points }, place) in series.into_iter().zip(places) {
-        let [only] = <[PlotPoint; 1]>::try_from(points).map_err(|_| "a bar is one point")?;
+        let [only] = <[PlotPoint; 1]>::try_from(points)
+            .map_err(|_| "a bar needs a run of exactly one point")?;
         let index = known.iter().position(|name| *name == place).unwrap_or(known.len());
         if index == known.len() {
             known.push(place.clone());
@@ -210,7 +212,11 @@ fn grouped<S: PaperSystem>(
         }
     }
     let has_all = |series: &PlotSeries| series.points.len() == known.len();
-    if all.iter().all(has_all) { Ok(all) } else { Err("a series lacks a bar".to_owned()) }
+    if all.iter().all(has_all) {
+        Ok(all)
+    } else {
+        Err("every series needs a bar at every place".to_owned())
+    }
 }
 
 fn stacked<S: PaperSystem>(
@@ -224,7 +230,9 @@ fn stacked<S: PaperSystem>(
         for source in &figure.series {
             let run = source.run.as_deref().ok_or("a stacked bar needs a run")?;
             let curve = measured.curve(run, &part.metric)?;
-            let [only] = points(&curve, figure.unit).try_into().map_err(|_| "one point each")?;
+            let [only] = points(&curve, figure.unit)
+                .try_into()
+                .map_err(|_| "a stacked bar needs a run of exactly one point")?;
             stack.push(PlotPoint { x, label: source.label.clone(), ..only });
             x += 1.0;
         }

@@ -37,7 +37,7 @@ pub struct Statement<S: PaperSystem> {
     #[serde(default)]
     pub contradiction: Option<String>,
     /// Number of seeds per point: 1 up to this.
-    #[serde(default = "seven")]
+    #[serde(default = "default_seeds")]
     pub seeds: u32,
     /// What to simulate.
     #[serde(default, rename = "run")]
@@ -53,7 +53,7 @@ pub struct Statement<S: PaperSystem> {
     pub figure: Option<Spanned<Figure<S>>>,
 }
 
-const fn seven() -> u32 {
+const fn default_seeds() -> u32 {
     7
 }
 
@@ -248,7 +248,7 @@ pub enum Unit {
 impl Unit {
     /// Converts `value` to this unit.
     #[must_use]
-    pub fn of(self, value: f64) -> f64 {
+    pub fn convert(self, value: f64) -> f64 {
         match self {
             Self::Milliseconds => value * 1e3,
             Self::Seconds | Self::One => value,

@@ -7,7 +7,7 @@ use super::base::{Bases, read};
 use super::companions::{PointCompanions, dropped, title_with_drops};
 use super::curve::Measured;
 use super::error::{ExperimentError, SourceLocation};
-use super::evaluation::{is_in_band, ours, working};
+use super::evaluation::{is_in_band, relation_inputs, twin_value};
 use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
 use super::outcome::{
@@ -121,7 +121,7 @@ impl<S: PaperSystem> Suite<S> {
     /// Limits the number of seeds per point, for a quick look.
     ///
     /// # Errors
-    /// None that reading the files did not give.
+    /// Only errors that reading the files would have returned.
     pub fn with_seeds(self, seeds_max: u32) -> Result<Self, ExperimentError> {
         Self::planned(self.bases, self.statements, seeds_max.max(1))
     }
@@ -141,7 +141,7 @@ impl<S: PaperSystem> Suite<S> {
     pub fn run(&self, runner: &dyn JobRunner<S>, progress: &mut dyn FnMut(Progress)) -> Report {
         let jobs = &self.plan.jobs;
         let mut results: Vec<JobResult<S::Result>> =
-            jobs.iter().map(|_| Err("this run was not carried out".to_owned())).collect();
+            jobs.iter().map(|_| Err("the run was not executed".to_owned())).collect();
         let mut done = 0;
         runner.run(jobs, &mut |index, result| {
             done += 1;
@@ -168,9 +168,9 @@ impl<S: PaperSystem> Suite<S> {
         let statement = &loaded.statement;
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
         let rows = statement.checks.iter().map(Spanned::get_ref).map(|check| {
-            let ours = ours(&measured, check, self.seeds_max);
+            let ours = twin_value(&measured, check, self.seeds_max);
             let beside = measured.companions_of_check(check);
-            row(statement, check, ours, working(&measured, check), &beside, self.seeds_max)
+            row(statement, check, ours, relation_inputs(&measured, check), &beside, self.seeds_max)
         });
         let rows: Vec<Row> = rows.collect();
         let figure = statement.figure.as_ref().map(Spanned::get_ref);
@@ -238,9 +238,9 @@ fn row<S: PaperSystem>(
 /// Returns the sort key of a statement: workload first, then mechanics, layout, the evaluation and
 /// what goes beyond it; numbers sort as numbers.
 fn order(id: &str) -> (usize, u32, String) {
-    let letter = "WMLEB".find(|letter| id.starts_with(letter)).unwrap_or(usize::MAX);
+    let section = "WMLEB".find(|prefix| id.starts_with(prefix)).unwrap_or(usize::MAX);
     let number = id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX);
-    (letter, number, id.to_owned())
+    (section, number, id.to_owned())
 }
 
 /// Checks that every name in a check or a figure exists.
@@ -269,11 +269,13 @@ fn verify<S: PaperSystem>(
             Some(metric) if !probe && !metrics.contains(metric) => {
                 return Err(wrong("metric", format!("there is no metric {metric}")));
             }
-            None if !probe => return Err(wrong("metric", "a run needs one".to_owned())),
+            None if !probe => {
+                return Err(wrong("metric", "a measure of a run needs a metric".to_owned()));
+            }
             Some(_) | None => {}
         }
         if check.band[0].is_nan() || check.band[1].is_nan() || check.band[0] > check.band[1] {
-            return Err(wrong("band", "lowest first, then highest".to_owned()));
+            return Err(wrong("band", "the lower bound must come first".to_owned()));
         }
         for point in named(&check.measure) {
             find(statement, plan, &point).map_err(|problem| wrong("measure", problem))?;
@@ -346,5 +348,5 @@ fn find<S: PaperSystem>(
         Some("*") => true,
         Some(at) => labels.iter().any(|label| label == at),
     };
-    if found { Ok(()) } else { Err(format!("{point} is no point; there are {labels:?}")) }
+    if found { Ok(()) } else { Err(format!("there is no {point}; there are {labels:?}")) }
 }

@@ -101,7 +101,7 @@ fn run(statement: &str) -> Report {
 }
 
 #[test]
-fn every_statement_has_a_file_that_is_sound() {
+fn every_statement_has_a_valid_file() {
     let suite = Suite::<Glass>::read(&files()).unwrap();
     let ids: Vec<&str> = suite.ids().collect();
     expect![[r#"
@@ -144,7 +144,7 @@ fn every_statement_has_a_file_that_is_sound() {
 }
 
 #[test]
-fn what_needs_no_engine_holds_or_says_why() {
+fn probe_statements_hold_or_explain_their_miss() {
     let wanted: Vec<String> =
         "W1 W2 W3 W4 W5 W6 M1 M2 M3 M4 M5 L1 L2 L3 L4 E14".split(' ').map(str::to_owned).collect();
     let suite =
@@ -161,7 +161,7 @@ fn what_needs_no_engine_holds_or_says_why() {
 }
 
 #[test]
-fn a_row_has_what_json_promises() {
+fn row_json_is_stable() {
     let report = run(STATEMENT);
     let row = report.rows().next().unwrap();
     expect![[r#"
@@ -227,7 +227,7 @@ fn a_row_has_what_json_promises() {
 }
 
 #[test]
-fn the_same_run_is_made_once() {
+fn identical_runs_are_planned_once() {
     let twice = STATEMENT.replace("[[check]]", &format!("{}\n[[check]]", runs("again")));
     let suite = Suite::<Glass>::read(&small(&twice)).unwrap();
     assert_eq!(suite.job_count(), 9);
@@ -245,29 +245,29 @@ fn runs(name: &str) -> String {
 }
 
 #[test]
-fn a_failed_run_is_a_miss_that_says_why() {
+fn failed_run_is_a_miss_with_its_cause() {
     struct Broken;
     impl JobRunner<Glass> for Broken {
         fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<RunResult>)) {
-            (0..jobs.len()).for_each(|index| done(index, Err("the engine is not there".into())));
+            (0..jobs.len()).for_each(|index| done(index, Err("the engine is missing".into())));
         }
     }
     let report = run_all::<Glass>(&small(STATEMENT), &Broken, &mut |_| ()).unwrap();
     let row = report.rows().next().unwrap();
     assert_eq!((row.verdict, row.ours), (Verdict::Miss, None));
-    expect!["silica@8, seed 1: the engine is not there"]
+    expect!["silica@8, seed 1: the engine is missing"]
         .assert_eq(row.details.problem.as_ref().unwrap());
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn file_errors_name_line_and_key() {
     check("id = \"E4\"\nband = 3", expect!["E4.toml:2: unknown field `band`"]);
     let change = |from: &str, to: &str, expect| check(&STATEMENT.replace(from, to), expect);
     change(
         "silica@20",
         "silica@21",
         expect![[
-            r#"E4.toml:14: check E4.a: measure: silica@21 is no point; there are ["8", "20", "40"]"#
+            r#"E4.toml:14: check E4.a: measure: there is no silica@21; there are ["8", "20", "40"]"#
         ]],
     );
     change("silica@20", "sp@20", expect!["E4.toml:14: check E4.a: measure: there is no run sp"]);
@@ -296,7 +296,7 @@ fn mistakes_are_named_with_their_place() {
     change(
         "[2.24, 3.36]",
         "[3.36, 2.24]",
-        expect!["E4.toml:14: check E4.a: band: lowest first, then highest"],
+        expect!["E4.toml:14: check E4.a: band: the lower bound must come first"],
     );
     change("unit = \"h\"", "unit = \"hours\"", expect!["E4.toml:18: unknown variant `hours`"]);
 }
@@ -326,7 +326,7 @@ impl JobRunner<Glass> for Dropping {
 }
 
 #[test]
-fn a_comparison_that_drops_work_says_so_in_its_title() {
+fn title_shows_work_dropped_by_a_comparison() {
     let suite = Suite::<Glass>::read(&files()).unwrap();
     let suite = suite.only(&["B1".into(), "B2".into()]).unwrap().with_seeds(2).unwrap();
     let honest = suite.run(&StandIn, &mut |_| ());
@@ -365,7 +365,7 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
 /// yielded to customers although it had no time to spare. Under skew, drives of hot partitions took
 /// two days for a platter, and still do under the paper's policy.
 #[test]
-fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
+fn platters_are_verified_within_a_day_under_siege() {
     let files = files();
     let bases = files.iter().filter(|file| file.name.starts_with("base-"));
     let places = bases.map(|file| SourceLocation { file: &file.name, text: &file.text });

@@ -69,7 +69,7 @@ impl Cache {
             return Err(format!("data is {}, but must be at least 2", self.data));
         }
         let mut draws = Draws::new(&Seed::new(seed), b"ages");
-        let (mut reads, mut hits, mut kept) = (0_u32, 0_u32, 0.0);
+        let (mut reads, mut hits, mut cached_days) = (0_u32, 0_u32, 0.0);
         let others = 1.0 - 1.0 / f64::from(self.data);
         for _ in 0..OBJECTS {
             let mut ages = ages(&mut draws);
@@ -79,12 +79,12 @@ impl Cache {
                 CacheFill::Written => self.days,
                 CacheFill::Read => 0.0,
             };
-            kept += until;
+            cached_days += until;
             for age in ages {
                 hits += u32::from(age < until);
                 if self.filled == CacheFill::Read {
                     let next = age + self.days;
-                    kept += (next - age.max(until)) * others;
+                    cached_days += (next - age.max(until)) * others;
                     until = next;
                 }
             }
@@ -93,7 +93,7 @@ impl Cache {
         Ok(CacheResult {
             hits: f64::from(hits) / f64::from(reads.max(1)),
             crossed: f64::from(reads - hits) / objects * others,
-            kept_days: kept / objects,
+            kept_days: cached_days / objects,
         })
     }
 }

@@ -9,7 +9,7 @@ pub fn overhead(data: u8, parity: u8, stored_for_each: f64) -> f64 {
     f64::from(data + parity) / f64::from(data) * stored_for_each
 }
 
-/// Returns how often a year more sites are lost at once than there is parity for.
+/// Returns how many times a year more sites are lost at once than the parity tolerates.
 ///
 /// ```text
 ///   sum over all sets of parity + 1 sites: (parity + 1) x product of rates x years ^ parity
@@ -26,7 +26,7 @@ pub fn losses_a_year(rates: &[f64], repair_days: f64, parity: u8) -> Result<f64,
     let sane = rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
     if !sane || !(0.0..=0.1).contains(&out) {
         let value = format!("{out:.3} sites");
-        let expected = "rates and repairs by which at most 0.1 sites are away on average";
+        let expected = "rates and repairs with at most 0.1 unavailable sites on average";
         return Err(Error::Parameter { field: "losses_a_year, repair", value, expected });
     }
     // Elementary symmetric polynomials, one rate at a time.

@@ -1,4 +1,4 @@
-//! Latencies, drawn from inputs that are stated and never results.
+//! Latencies, drawn from distributions that are inputs of the scenario, never results.
 //!
 //! ```text
 //! median x exp(spread x normal)    a service of a site, and a round trip with a small spread

@@ -187,7 +187,7 @@ impl Sites {
             task,
             fetches: BTreeMap::new(),
             parts: Parts::default(),
-            held: Vec::new(),
+            deferred: Vec::new(),
         };
         self.operations.insert(number, operation);
         number
@@ -249,12 +249,12 @@ impl Sites {
     /// Fetches the bytes of a serial read once its rows are known.
     fn bytes<O: Observer<Self>>(
         &mut self,
-        of: (u64, u8),
+        origin: (u64, u8),
         began: Instant,
         (version, value): (Version, &Value),
         ctx: &mut Context<'_, Self, O>,
     ) {
-        let operation = self.open(of, began, Task::Bytes);
+        let operation = self.open(origin, began, Task::Bytes);
         self.fetch(operation, version, value, ctx);
     }
 

@@ -21,7 +21,11 @@ fn half(trip: Duration) -> Duration {
 }
 
 impl Sites {
-    pub(super) fn wake<O: Observer<Self>>(&mut self, number: u64, ctx: &mut Context<'_, Self, O>) {
+    pub(super) fn handle_deadline<O: Observer<Self>>(
+        &mut self,
+        number: u64,
+        ctx: &mut Context<'_, Self, O>,
+    ) {
         let due = self.operations.get(&number).and_then(Operation::deadline);
         if due.is_some_and(|due| due <= ctx.now()) {
             self.deliver_event(number, OpEvent::Timer, None, ctx);
@@ -46,7 +50,7 @@ impl Sites {
         if operation.is_over() {
             self.end(number, ctx);
         } else if let Some(deadline) = operation.deadline() {
-            ctx.put(deadline.max(ctx.now()), PendingEvent::Wake(number));
+            ctx.put(deadline.max(ctx.now()), PendingEvent::Deadline(number));
         }
     }
 
@@ -103,8 +107,8 @@ impl Sites {
         let (sent, trip, return_delay) = (ctx.now(), once + tag, half(once));
         let task = self.operations.get(&operation).map(|it| &it.task);
         let put = matches!(task, Some(Task::Write(..)));
-        let of = RequestOrigin { operation, key, node_site, put, sent, trip, return_delay };
-        self.post(half(once) + tag, Message::RequestArrived { of, ask }, ctx);
+        let origin = RequestOrigin { operation, key, node_site, put, sent, trip, return_delay };
+        self.post(half(once) + tag, Message::RequestArrived { origin, ask }, ctx);
     }
 
     /// Executes an operation on a fragment.
@@ -300,8 +304,8 @@ impl Sites {
         ctx: &mut Context<'_, Self, O>,
     ) {
         match message {
-            Message::RequestArrived { of, ask } => self.request_arrived(of, ask, ctx),
-            Message::RequestServed { of, ask } => self.request_served(of, &ask, ctx),
+            Message::RequestArrived { origin, ask } => self.request_arrived(origin, ask, ctx),
+            Message::RequestServed { origin, ask } => self.request_served(origin, &ask, ctx),
             Message::NotificationArrived { key, site, known } => {
                 let rows = self.scenario.rows;
                 let takes = self.times.row(&rows, true);
@@ -350,7 +354,7 @@ impl Sites {
 
     fn request_arrived<O: Observer<Self>>(
         &mut self,
-        of: RequestOrigin,
+        origin: RequestOrigin,
         ask: Ask,
         ctx: &mut Context<'_, Self, O>,
     ) {
@@ -358,29 +362,33 @@ impl Sites {
         let changes = !matches!(ask.request.command, Command::Read);
         let takes = self.times.row(&rows, changes);
         let at = if changes {
-            self.sites[ask.site.index()].serve(of.key, ctx.now(), takes)
+            self.sites[ask.site.index()].serve(origin.key, ctx.now(), takes)
         } else {
             ctx.now() + takes
         };
-        ctx.record(&Observation::Asked(ask.site.0));
-        ctx.notify(Observation::Asked(ask.site.0));
-        self.post(at.since(ctx.now()), Message::RequestServed { of, ask }, ctx);
+        ctx.record(&Observation::RequestArrived(ask.site.0));
+        ctx.notify(Observation::RequestArrived(ask.site.0));
+        self.post(at.since(ctx.now()), Message::RequestServed { origin, ask }, ctx);
     }
 
     fn request_served<O: Observer<Self>>(
         &mut self,
-        of: RequestOrigin,
+        origin: RequestOrigin,
         ask: &Ask,
         ctx: &mut Context<'_, Self, O>,
     ) {
-        let (verdict, row) = self.sites[ask.site.index()].apply(of.key, &ask.request);
+        let (verdict, row) = self.sites[ask.site.index()].apply(origin.key, &ask.request);
         let bytes = row.encode().map_or(0, |bytes| bytes.len() as u64);
-        let crossed = self.cross(bytes, (ask.site.0, of.node_site), of.put, ctx);
-        self.stats.row_crossed += if of.put { crossed } else { 0 };
+        let crossed = self.cross(bytes, (ask.site.0, origin.node_site), origin.put, ctx);
+        self.stats.row_crossed += if origin.put { crossed } else { 0 };
         let event =
             OpEvent::Answered { site: ask.site, call: ask.call, answer: Some((verdict, row)) };
-        let took = Some(((ctx.now() + of.return_delay).since(of.sent), of.trip));
-        self.post(of.return_delay, Message::OpEvent { operation: of.operation, event, took }, ctx);
+        let took = Some(((ctx.now() + origin.return_delay).since(origin.sent), origin.trip));
+        self.post(
+            origin.return_delay,
+            Message::OpEvent { operation: origin.operation, event, took },
+            ctx,
+        );
     }
 
     fn apply_notification(&mut self, key: u64, site: SiteIndex, known: KnownVersions) {
@@ -400,9 +408,9 @@ impl Sites {
         let all = self.scenario.reading == ReadStrategy::SerialAll;
         let Some(it) = self.operations.get_mut(&operation) else { return };
         if all && matches!((&it.task, &event), (Task::Metadata(_), OpEvent::Answered { .. })) {
-            it.held.push(event);
-            if it.held.len() >= self.voters.len() {
-                for event in std::mem::take(&mut it.held) {
+            it.deferred.push(event);
+            if it.deferred.len() >= self.voters.len() {
+                for event in std::mem::take(&mut it.deferred) {
                     self.deliver_event(operation, event, None, ctx);
                 }
             }
@@ -417,8 +425,8 @@ impl Sites {
     }
 }
 
-const fn hedged_at_once(of: super::scenario::Fetching) -> bool {
-    of.hedged && of.after.as_nanos() == 0
+const fn hedged_at_once(fetching: super::scenario::Fetching) -> bool {
+    fetching.hedged && fetching.after.as_nanos() == 0
 }
 
 /// Returns the fragments of a stripe that contain the object itself, if all of them can be
@@ -427,7 +435,7 @@ fn part(value: &Value, fragment: u64, left: &[Fragment]) -> Option<Vec<Fragment>
     let Some(Data::Shared { at, .. }) = value.put().map(|put| &put.data) else { return None };
     let size = value.put().map_or(0, |put| put.size);
     let (first, last) = (at / fragment.max(1), (at + size.max(1) - 1) / fragment.max(1));
-    let lies = |of: &&Fragment| (first..=last).contains(&u64::from(of.index));
-    let lies: Vec<Fragment> = left.iter().filter(lies).copied().collect();
-    (lies.len() as u64 == last - first + 1).then_some(lies)
+    let contains = |fragment: &&Fragment| (first..=last).contains(&u64::from(fragment.index));
+    let parts: Vec<Fragment> = left.iter().filter(contains).copied().collect();
+    (parts.len() as u64 == last - first + 1).then_some(parts)
 }

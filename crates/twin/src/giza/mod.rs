@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   Scenario --> run (the controllers and rows of this project, over simulated sites) --> result
-//!            '-> plain (baselines, a model of a replicated database)
-//!   cache (a reader's site over the ages of a trace), lasting (closed forms) --> probe
+//!            '-> baselines (a fragment, a local object, a model of a replicated database)
+//!   cache (a reader's site over the ages of a trace), durability (closed forms) --> probe
 //! ```
 //!
 //! Everything here is simulated or computed. The latencies of tables, stores and networks are

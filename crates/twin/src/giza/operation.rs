@@ -80,8 +80,8 @@ pub(super) struct Operation {
     pub(super) task: Task,
     pub(super) fetches: BTreeMap<Version, Fetch>,
     pub(super) parts: Parts,
-    /// Replies held back until all have arrived.
-    pub(super) held: Vec<OpEvent>,
+    /// Replies deferred until all have arrived.
+    pub(super) deferred: Vec<OpEvent>,
 }
 
 impl Operation {
@@ -195,9 +195,9 @@ pub(super) fn pieces(value: &Value) -> Vec<Fragment> {
 #[derive(Debug)]
 pub(super) enum Message {
     /// A request reaches its site.
-    RequestArrived { of: RequestOrigin, ask: Ask },
+    RequestArrived { origin: RequestOrigin, ask: Ask },
     /// The request has been served.
-    RequestServed { of: RequestOrigin, ask: Ask },
+    RequestServed { origin: RequestOrigin, ask: Ask },
     /// A notification reaches a site.
     NotificationArrived { key: u64, site: SiteIndex, known: KnownVersions },
     /// The row is free to apply the notification.

@@ -67,7 +67,7 @@ impl Observer<Sites> for Recorder {
                 self.crossed.change(i64::try_from(bytes).unwrap_or(i64::MAX));
             }
             Observation::Slow => self.slow.change(1),
-            Observation::Asked(_) | Observation::Written(_) => {}
+            Observation::RequestArrived(_) | Observation::Written(_) => {}
         }
     }
 }
@@ -112,15 +112,17 @@ impl ReportedSystem for Sites {
     }
 
     fn pictures<'a>(_: &Scenario, timelines: &'a [Timeline]) -> Vec<Picture<'a>> {
-        let picture = |title, dimension, of: fn(&Timeline) -> &Curve| {
-            let curves = timelines.iter().map(|timeline| of(timeline).clone()).collect();
+        let picture = |title, dimension, curve: fn(&Timeline) -> &Curve| {
+            let curves = timelines.iter().map(|timeline| curve(timeline).clone()).collect();
             let (note, bound) = (String::new(), None);
             Picture::Curve(CurvePicture { title, note, dimension, bound, curves })
         };
         vec![
-            picture("Writes and reads under way", Dimension::Number, |of| &of.under_way),
-            picture("Bytes that crossed between sites", Dimension::Bytes, |of| &of.crossed),
-            picture("Writes beyond one fast round", Dimension::Number, |of| &of.slow),
+            picture("Writes and reads in progress", Dimension::Number, |timeline| {
+                &timeline.under_way
+            }),
+            picture("Bytes sent between sites", Dimension::Bytes, |timeline| &timeline.crossed),
+            picture("Writes beyond one fast round", Dimension::Number, |timeline| &timeline.slow),
         ]
     }
 
@@ -155,6 +157,6 @@ impl ReportedSystem for Sites {
             ];
             rows.extend(healed);
         }
-        rows.into_iter().map(|(name, format, of)| Number { name, format, of }).collect()
+        rows.into_iter().map(|(name, format, value)| Number { name, format, value }).collect()
     }
 }

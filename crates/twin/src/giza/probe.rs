@@ -48,7 +48,7 @@ pub enum CurveProbe {
 }
 
 impl CacheNumber {
-    const fn of(self, cached: &CacheResult) -> f64 {
+    const fn get(self, cached: &CacheResult) -> f64 {
         match self {
             Self::Hits => cached.hits,
             Self::Crossed => cached.crossed,
@@ -60,7 +60,7 @@ impl CacheNumber {
 impl experiment::Probe for Probe {
     fn measure(&self, _: &Bases, seed: u64) -> Result<f64, String> {
         match self {
-            Self::Cache { cache, of } => Ok(of.of(&cache.simulate(seed)?)),
+            Self::Cache { cache, of } => Ok(of.get(&cache.simulate(seed)?)),
         }
     }
 }
@@ -70,7 +70,7 @@ impl experiment::CurveProbe for CurveProbe {
         let Self::Cache { filled, data, days, of } = self;
         let point = |day: &f64| {
             let cache = Cache { days: *day, filled: *filled, data: *data };
-            Ok((*day, day.to_string(), of.of(&cache.simulate(1)?)))
+            Ok((*day, day.to_string(), of.get(&cache.simulate(1)?)))
         };
         days.iter().map(point).collect()
     }

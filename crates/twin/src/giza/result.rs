@@ -182,11 +182,11 @@ impl Stats {
 }
 
 /// Divides a count; zero if the divisor is zero.
-fn over(count: u64, of: f64) -> f64 {
-    if of > 0.0 { to_f64(count) / of } else { 0.0 }
+fn over(count: u64, divisor: f64) -> f64 {
+    if divisor > 0.0 { to_f64(count) / divisor } else { 0.0 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything are counted")]
-pub(super) const fn to_f64(of: u64) -> f64 {
-    of as f64
+pub(super) const fn to_f64(count: u64) -> f64 {
+    count as f64
 }

@@ -2,7 +2,7 @@
 //! given speeds.
 //!
 //! ```text
-//!   arrivals --> Write, Read, Heal --acts--> Message --drawn time--> Site: row' = step(row)
+//!   arrivals --> Write, Read, Heal -commands-> Message --drawn time--> Site: row' = step(row)
 //!                       ^                                               |
 //!                       '----------------- reply <------- drawn time ---'
 //! ```
@@ -63,7 +63,7 @@ pub enum PendingEvent {
     /// A message between a node and a site, by its slot.
     Message(u32),
     /// An operation's deadline.
-    Wake(u64),
+    Deadline(u64),
     /// A read of an object starts.
     Get {
         /// The object.
@@ -101,7 +101,7 @@ pub enum Observation {
     /// An operation ended, after this many nanoseconds.
     Ended(u64, u64),
     /// A request reached a site.
-    Asked(u8),
+    RequestArrived(u8),
     /// A fragment was written.
     Written(u8),
     /// Bytes were sent between sites.
@@ -185,7 +185,7 @@ impl System for Sites {
                     self.deliver(message, ctx);
                 }
             }
-            PendingEvent::Wake(operation) => self.wake(operation, ctx),
+            PendingEvent::Deadline(operation) => self.handle_deadline(operation, ctx),
             PendingEvent::Get { key, node_site } => {
                 self.waiting -= 1;
                 self.get(key, node_site, ctx);

@@ -91,14 +91,14 @@ pub struct Place {
     /// Its name.
     pub name: String,
     /// Whether its rows vote.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub votes: bool,
     /// Whether it holds fragments.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub data: bool,
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
@@ -296,11 +296,7 @@ impl Scenario {
         let fragments = usize::from(self.data) + usize::from(self.parity);
         if self.data == 0 || self.parity == 0 || fragments != self.holders().len() {
             let value = format!("{} + {}", self.data, self.parity);
-            return refuse(
-                "data + parity",
-                value,
-                "as many as there are sites that have fragments",
-            );
+            return refuse("data + parity", value, "the number of sites that hold fragments");
         }
         let inline = self.layout == Layout::Inline;
         if self.size == ByteCount::ZERO || self.size > ByteCount::gib(1) {
@@ -339,7 +335,7 @@ impl Scenario {
         }
         let square = self.rtt_ms.len() == count && self.rtt_ms.iter().all(|row| row.len() == count);
         if !square {
-            return refuse("rtt_ms", "no square".to_owned(), "a row and a column for each site");
+            return refuse("rtt_ms", "not square".to_owned(), "a row and a column for each site");
         }
         for (from, row) in self.rtt_ms.iter().enumerate() {
             for (to, rtt) in row.iter().enumerate() {
@@ -353,13 +349,13 @@ impl Scenario {
             }
         }
         let outside = |site: &u8| usize::from(*site) >= count;
-        let asked = self.workload.from.iter().chain(&self.workload.read_from);
-        let mut all = asked.chain(&self.down).chain(&self.rebuilt);
+        let clients = self.workload.from.iter().chain(&self.workload.read_from);
+        let mut all = clients.chain(&self.down).chain(&self.rebuilt);
         if let Some(site) = all.find(|site| outside(site)) {
-            return refuse("from, read_from, down, rebuilt", site.to_string(), "places of sites");
+            return refuse("from, read_from, down, rebuilt", site.to_string(), "indices of sites");
         }
         if let Some(site) = self.rebuilt.filter(|site| !self.sites[usize::from(*site)].data) {
-            return refuse("rebuilt", site.to_string(), "a site that has fragments");
+            return refuse("rebuilt", site.to_string(), "a site that holds fragments");
         }
         if let Some(site) = self.workload.from.iter().find(|site| self.down.contains(site)) {
             return refuse("workload.from", site.to_string(), "sites that are not down");

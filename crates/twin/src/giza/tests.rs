@@ -33,7 +33,7 @@ fn near(found_s: f64, ms: f64) {
 }
 
 #[test]
-fn a_put_takes_as_long_as_the_slower_of_bytes_and_version() {
+fn put_takes_the_slower_of_bytes_and_version() {
     let mut scenario = exact();
     let result = ran(&scenario);
     // A read of the local row, a round trip to the farthest site and an update there.
@@ -62,7 +62,7 @@ fn a_put_takes_as_long_as_the_slower_of_bytes_and_version() {
 }
 
 #[test]
-fn a_serial_read_waits_for_its_rows() {
+fn serial_read_waits_for_its_rows() {
     let mut scenario = exact();
     let whole = ran(&scenario).get.p50 * 1e3;
     scenario.reading = ReadStrategy::Serial;
@@ -73,7 +73,7 @@ fn a_serial_read_waits_for_its_rows() {
 }
 
 #[test]
-fn without_a_node_at_the_row_a_round_takes_two_round_trips() {
+fn round_without_proxy_takes_two_round_trips() {
     let mut scenario = exact();
     scenario.layout = Layout::Inline;
     scenario.size = ByteCount::kib(1);
@@ -82,7 +82,7 @@ fn without_a_node_at_the_row_a_round_takes_two_round_trips() {
 }
 
 #[test]
-fn a_put_and_a_get_that_nobody_contends_with_are_one_round_each() {
+fn uncontended_put_and_get_take_one_round() {
     for sizes in [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible] {
         let scenario = Scenario { sizes, ..Scenario::default() };
         let result = ran(&scenario);
@@ -97,7 +97,7 @@ fn a_put_and_a_get_that_nobody_contends_with_are_one_round_each() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_repeats_the_run() {
     let mut scenario = Scenario::default();
     scenario.workload.concurrent = 0.3;
     scenario.workload.from = vec![0, 1, 2];
@@ -107,7 +107,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 #[test]
-fn bytes_are_those_of_the_code() {
+fn byte_counts_match_the_code() {
     let mut scenario = Scenario { rebuilt: Some(1), ..Scenario::default() };
     scenario.workload.objects = 20;
     let result = ran(&scenario);
@@ -120,18 +120,18 @@ fn bytes_are_those_of_the_code() {
 }
 
 #[test]
-fn writers_back_to_back_all_get_a_version_of_their_own() {
+fn back_to_back_writers_get_distinct_versions() {
     let mut scenario = Scenario::default();
     scenario.workload.back_to_back = 3;
     scenario.workload.objects = 90;
     let result = ran(&scenario);
     assert_eq!((result.puts, result.failed), (90, 0));
-    assert!(result.fast < 1.0, "they meet: {}", result.fast);
+    assert!(result.fast < 1.0, "some writers conflict: {}", result.fast);
     assert!(result.put_rounds > 1.0);
 }
 
 #[test]
-fn a_site_away_costs_a_round_or_none() {
+fn unavailable_site_costs_at_most_one_round() {
     let mut scenario = Scenario { down: vec![2], ..Scenario::default() };
     let majority = ran(&scenario);
     assert_eq!((majority.put_rounds, majority.failed), (2.0, 0));
@@ -153,7 +153,7 @@ fn a_site_away_costs_a_round_or_none() {
 }
 
 #[test]
-fn a_stripe_has_one_write_for_many_objects_and_a_row_for_each() {
+fn stripe_shares_fragment_writes_but_not_rows() {
     let mut scenario = Scenario { size: ByteCount::kib(16), ..Scenario::default() };
     scenario.workload.objects = 128;
     scenario.workload.every = Duration::from_millis(1);
@@ -167,7 +167,7 @@ fn a_stripe_has_one_write_for_many_objects_and_a_row_for_each() {
 }
 
 #[test]
-fn hedging_asks_for_more_and_waits_for_less() {
+fn hedged_reads_send_more_requests_and_wait_less() {
     let mut scenario = Scenario::default();
     scenario.blob.stalls = 0.2;
     let never = ran(&scenario);
@@ -180,7 +180,7 @@ fn hedging_asks_for_more_and_waits_for_less() {
 }
 
 #[test]
-fn losses_are_those_of_sites_that_fail_by_themselves() {
+fn closed_form_losses_match_simulated_failures() {
     // Three sites that fail about twice a year and take 5 days to repair; two at a time are one too
     // many.
     let (rates, days) = ([2.0, 1.0, 3.0], 5.0);
@@ -207,12 +207,12 @@ fn losses_are_those_of_sites_that_fail_by_themselves() {
     let found = f64::from(lost) / f64::from(years);
     let reckoned = losses_a_year(&rates, days, 1).unwrap();
     assert!((found / reckoned - 1.0).abs() < 0.1, "{found} for {reckoned}");
-    assert!(losses_a_year(&rates, 60.0, 1).is_err(), "repairs that take too long are refused");
+    assert!(losses_a_year(&rates, 60.0, 1).is_err(), "repairs that take too long are rejected");
     assert!(losses_a_year(&[f64::NAN], 1.0, 1).is_err());
 }
 
 #[test]
-fn a_cache_that_keeps_what_was_written_hits_what_is_read_soon() {
+fn write_cache_hit_rate_matches_read_ages() {
     let of = |days, filled| Cache { days, filled, data: 2 }.simulate(1).unwrap();
     for (days, share) in [(0.0, 0.0), (1.0, 0.47), (7.0, 0.87), (30.0, 0.98), (90.0, 1.0)] {
         let found = of(days, CacheFill::Written);
@@ -229,7 +229,7 @@ fn a_cache_that_keeps_what_was_written_hits_what_is_read_soon() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_name() {
+fn invalid_scenario_is_rejected_by_field() {
     let refused = |change: fn(&mut Scenario), word: &str| {
         let mut scenario = Scenario::default();
         change(&mut scenario);
@@ -245,7 +245,7 @@ fn what_makes_no_sense_is_refused_by_name() {
     refused(|of| of.rtt_ms[0][1] = f64::NAN, "rtt_ms");
     refused(|of| of.sites[2].votes = false, "3 to 9");
     refused(|of| of.down = vec![0], "workload.from");
-    refused(|of| of.down = vec![9], "places of sites");
+    refused(|of| of.down = vec![9], "indices of sites");
     refused(
         |of| {
             of.sites.push(super::Place { name: "AU".to_owned(), votes: true, data: false });

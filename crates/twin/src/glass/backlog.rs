@@ -48,7 +48,7 @@ impl Backlog {
         self.platters.insert(number, platter);
     }
 
-    /// Notes that a platter was put into a drive, or taken out of one.
+    /// Records that a platter was put into a drive, or taken out of one.
     pub(crate) fn moved(&mut self, number: u32, in_drive: bool) {
         if let Some(platter) = self.platters.get_mut(&number) {
             platter.in_drive = in_drive;
@@ -119,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_verified_nor_in_a_drive_is_missing() {
+    fn shortfall_is_unverified_platters_outside_drives() {
         assert_eq!(after(0, |_, _| ()), None, "no window of two days");
         assert_eq!(after(1, |_, _| ()), Some(400));
-        assert_eq!(after(5, |_, _| ()), Some(400), "no more comes in within any");
+        assert_eq!(after(5, |_, _| ()), Some(400), "the ingest of one window");
         assert_eq!(after(5, |backlog, number| backlog.moved(number, true)), Some(0));
         let verify = |backlog: &mut Backlog, number| {
             assert!(backlog.verified(number).is_some());
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_that_does_not_grow_is_no_shortfall() {
+    fn constant_backlog_is_no_shortfall() {
         // The first four wait for ever, and later ones are verified at once.
         let late = |backlog: &mut Backlog, number| {
             if number >= 4 {
                 backlog.verified(number);
             }
         };
-        assert_eq!(after(1, late), Some(400), "of the window that begins with nothing");
+        assert_eq!(after(1, late), Some(400), "the window that begins with an empty backlog");
         let mut backlog = Backlog::default();
         for number in 0..4 {
             backlog.ejected(number, hour(0), 100);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_have_read_when_a_window_begins_is_none_of_its_work() {
+    fn window_excludes_tracks_read_before_it() {
         let mut backlog = Backlog::default();
         backlog.ejected(0, hour(0), 100);
         backlog.moved(0, true);

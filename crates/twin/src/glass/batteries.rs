@@ -69,7 +69,7 @@ impl Batteries {
             Some((Action::Charge { .. }, started)) => {
                 level.joules += battery.charging_w * now.since(started).as_secs_f64();
             }
-            Some((action, _)) => level.joules -= battery.start_j * energy::of(action),
+            Some((action, _)) => level.joules -= battery.start_j * energy::for_action(action),
             None => {}
         }
         level.joules = level.joules.clamp(0.0, battery.capacity_kj * 1000.0);

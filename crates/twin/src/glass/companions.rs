@@ -31,7 +31,7 @@ impl PaperSystem for Glass {
         ];
         numbers[0].words = Some(format!("tail {:.2} h", tail / 3600.0));
         numbers[1].words = Some(format!("{:.1} TB verified", verified / 1e12));
-        let constraints = Constraints::of(scenario).summary(runs.iter().copied());
+        let constraints = Constraints::for_scenario(scenario).summary(runs.iter().copied());
         CompanionFigures { numbers, work: Some((verified, "verifies")), constraints }
     }
 }

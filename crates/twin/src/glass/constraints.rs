@@ -1,5 +1,5 @@
-//! What may not be given up for a tail. A tail can be bought by delaying or dropping work, so every
-//! tail is shown with these constraints, and by how much any was missed:
+//! Constraints of a glass library. Delaying or dropping work can shorten a tail, so every tail is
+//! shown with these constraints, and by how much any was missed:
 //!
 //! - no new platter is unverified for longer than the scenario's `verify_within`, at any moment;
 //! - over every window of two days as much is verified as is ingested, except for what is in
@@ -16,7 +16,7 @@ use crate::constraints::{self, Summary};
 use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 
-/// What may not be given up for a tail.
+/// Constraints that a run must meet next to its tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Constraints {
     /// The longest that a new platter may be unverified, in the measured window and before; `None`
@@ -44,7 +44,7 @@ pub type Finding = constraints::Finding<Constraint>;
 impl Constraints {
     /// Returns the constraints of a scenario.
     #[must_use]
-    pub const fn of(scenario: &Scenario) -> Self {
+    pub const fn for_scenario(scenario: &Scenario) -> Self {
         match scenario.writes {
             Writes::Every { .. } => {
                 Self { verify_within: Some(scenario.policy.verify_within), not_asked: None }
@@ -75,7 +75,7 @@ impl Constraints {
     #[must_use]
     pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a RunResult>) -> Summary {
         let all: Vec<[Finding; 3]> = runs.into_iter().map(|run| self.findings(run)).collect();
-        Summary::of(&all, self.not_asked)
+        Summary::from_findings(&all, self.not_asked)
     }
 }
 
@@ -97,14 +97,14 @@ impl constraints::Constraint for Constraint {
                 format!("a platter was unverified {:.1} h too long", amount / 3600.0)
             }
             Self::VerifyAsMuch => {
-                format!("{:.1} TB less verified than ingested", amount / 1e12)
+                format!("{:.1} TB verified less than ingested", amount / 1e12)
             }
             Self::AnswerAll => format!("{amount:.0} reads not answered"),
         }
     }
 
-    fn unasked(self) -> Option<&'static str> {
-        (self == Self::VerifyAsMuch).then_some("no window of two days to ask about")
+    fn unchecked_remark(self) -> Option<&'static str> {
+        (self == Self::VerifyAsMuch).then_some("no window of two days to check")
     }
 }
 
@@ -130,49 +130,47 @@ mod tests {
         }
     }
 
-    fn check(of: Constraints, runs: &[RunResult], expect: Expect) {
-        let summary = of.summary(runs);
-        let held = |run: &&RunResult| of.findings(run).iter().all(super::Finding::is_met);
+    fn check(constraints: Constraints, runs: &[RunResult], expect: Expect) {
+        let summary = constraints.summary(runs);
+        let held = |run: &&RunResult| constraints.findings(run).iter().all(super::Finding::is_met);
         assert_eq!(summary.held, runs.iter().filter(held).count());
         assert_eq!(summary.is_met(), summary.missed().is_none());
         expect.assert_eq(&summary.line());
     }
 
     #[test]
-    fn what_is_missed_is_named_with_by_how_much() {
-        check(DAY, &[run(24.0, Some(0), 0), run(3.0, Some(0), 0)], expect!["held"]);
+    fn missed_constraints_are_listed_with_their_amount() {
+        check(DAY, &[run(24.0, Some(0), 0), run(3.0, Some(0), 0)], expect!["met"]);
         check(
             DAY,
             &[run(25.5, Some(0), 0)],
-            expect!["not held: a platter was unverified 1.5 h too long"],
+            expect!["not met: a platter was unverified 1.5 h too long"],
         );
         check(
             DAY,
             &[run(25.0, Some(8), 0), run(3.0, Some(2), 0), run(3.0, Some(0), 0)],
             expect![
-                "held by 1 of 3 seeds: a platter was unverified 1.0 h too long (1 of 3 seeds); \
-                 8.0 TB less verified than ingested (2 of 3 seeds)"
+                "met by 1 of 3 seeds: a platter was unverified 1.0 h too long (1 of 3 seeds); \
+                 8.0 TB verified less than ingested (2 of 3 seeds)"
             ],
         );
-        check(DAY, &[run(3.0, Some(0), 7)], expect!["not held: 7 reads not answered"]);
+        check(DAY, &[run(3.0, Some(0), 7)], expect!["not met: 7 reads not answered"]);
     }
 
     #[test]
-    fn what_cannot_be_asked_is_not_held_silently() {
-        check(DAY, &[run(3.0, None, 0)], expect!["held; no window of two days to ask about"]);
-        let none = Constraints { verify_within: None, not_asked: Some("nothing is written") };
+    fn unchecked_constraints_are_stated() {
+        check(DAY, &[run(3.0, None, 0)], expect!["met; no window of two days to check"]);
+        let unchecked = Constraints { verify_within: None, not_asked: Some("nothing is written") };
         // Ages and windows of such a run mean nothing.
         check(
-            none,
+            unchecked,
             &[run(99.0, Some(5), 0)],
-            expect!["held; verification not asked about: nothing is written"],
+            expect!["met; verification not checked: nothing is written"],
         );
         check(
-            none,
+            unchecked,
             &[run(99.0, Some(5), 2)],
-            expect![
-                "not held: 2 reads not answered; verification not asked about: nothing is written"
-            ],
+            expect!["not met: 2 reads not answered; verification not checked: nothing is written"],
         );
     }
 }

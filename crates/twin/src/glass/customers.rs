@@ -48,11 +48,17 @@ impl Customers {
     }
 
     /// Requests a restore.
-    pub(crate) fn ask(&mut self, file: u32, retrieval: Retrieval, now: Instant, parts: Vec<Part>) {
+    pub(crate) fn request(
+        &mut self,
+        file: u32,
+        retrieval: Retrieval,
+        now: Instant,
+        parts: Vec<Part>,
+    ) {
         let restore = RestoreId::new(self.next);
         self.next += 1;
         self.files.insert(restore, (file, retrieval));
-        self.restore_driver.ask(restore, retrieval, unix(now), parts);
+        self.restore_driver.request_restore(restore, retrieval, unix(now), parts);
     }
 
     /// Ends a restore and returns its file. Counts its duration if `took` gives one.
@@ -74,7 +80,7 @@ impl Customers {
         if now <= self.last_repair {
             return None;
         }
-        self.restore_driver.forget(restore);
+        self.restore_driver.cancel(restore);
         self.files.remove(&restore).map(|(file, _)| file)
     }
 

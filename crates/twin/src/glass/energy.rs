@@ -32,7 +32,7 @@ pub(crate) const DRIVE_BUSY_WATTS: f64 = 200.0;
 pub(crate) const LIBRARY_WATTS: f64 = 150.0;
 
 /// Returns the energy of a shuttle's operation, in units of a start.
-pub(crate) fn of(action: &Action) -> f64 {
+pub(crate) fn for_action(action: &Action) -> f64 {
     match action {
         Action::Move { from, to, .. } => START_ENERGY + METER_ENERGY * from.meters_to(*to),
         Action::Crab { .. } => CRAB_ENERGY,

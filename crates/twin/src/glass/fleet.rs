@@ -111,12 +111,12 @@ impl Fleet {
             return Err(refuse("libraries", self.libraries.to_string(), expected));
         }
         if self.each.restores.is_some() {
-            let expected = "left out: an archive has one library, and a fleet reads";
-            return Err(refuse("restores", "given".to_owned(), expected));
+            let expected = "omitted: only a single library serves restores";
+            return Err(refuse("restores", "set".to_owned(), expected));
         }
         if self.libraries > 1 && !self.each.faults.is_empty() {
             let count = self.each.faults.len().to_string();
-            return Err(refuse("faults", count, "none in a fleet"));
+            return Err(refuse("faults", count, "0 in a fleet"));
         }
         Ok(())
     }

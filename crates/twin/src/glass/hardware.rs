@@ -62,7 +62,7 @@ fn allowed(policy: &str, what: &str) -> f64 {
 }
 
 #[test]
-fn more_drives_or_slots_make_no_tail_longer() {
+fn more_drives_or_slots_never_lengthen_the_tail() {
     let mut longer = Vec::new();
     for policy in POLICY_NAMES {
         let less = library(policy, 10, 1);

@@ -54,7 +54,9 @@ impl<W: Write> Observer<Glass> for LibraryLog<W> {
                 let written = self.log.output(output);
                 self.record(written);
             }
-            Observation::Stepped(_) | Observation::Told(_) | Observation::Decided(_) => {}
+            Observation::Stepped(_)
+            | Observation::RestoreEvent(_)
+            | Observation::RestoreCommand(_) => {}
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Replays the requests of a served library in the twin.
 //!
 //! ```text
-//! log of a library --> requests and when they came --> Library + the twin's machines
-//!                 '--> how long it took  <---- versus ----> how long it takes
+//! log of a library --> requests and their times --> Library + the twin's machines
+//!                 '--> logged latency <---- versus ----> simulated latency
 //! ```
 //!
 //! A replay of a log ([`fulgurite_glass_core::control::log`]) compares the decisions of a library
@@ -227,11 +227,11 @@ impl ServedLog {
     fn compare(&self, log: &Restores, twin: &RestoreReplay) -> RestoreComparison {
         let mut kinds: [[Histogram; 2]; 4] = Default::default();
         let mut unended_twin = 0;
-        for (restore, (asked, retrieval)) in &log.history.asked {
+        for (restore, (requested, retrieval)) in &log.history.requested {
             let Some(done) = log.history.done.get(restore) else { continue };
-            let of_twin = &twin.history;
-            let in_twin = of_twin.asked.get(restore).zip(of_twin.done.get(restore));
-            let Some(((asked_twin, _), done_twin)) = in_twin else {
+            let twin_history = &twin.history;
+            let in_twin = twin_history.requested.get(restore).zip(twin_history.done.get(restore));
+            let Some(((requested_twin, _), done_twin)) = in_twin else {
                 unended_twin += 1;
                 continue;
             };
@@ -241,8 +241,8 @@ impl ServedLog {
                 Retrieval::Bulk => 3,
             };
             for kind in [0, own] {
-                kinds[kind][0].add(done.since(*asked));
-                kinds[kind][1].add(done_twin.since(*asked_twin));
+                kinds[kind][0].add(done.since(*requested));
+                kinds[kind][1].add(done_twin.since(*requested_twin));
             }
         }
         let [all, expedited, standard, bulk] = kinds.map(|[served, twin]| LatencyComparison {

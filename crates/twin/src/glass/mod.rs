@@ -4,7 +4,7 @@
 //!   reads (a stream in order of time,
 //!     as they are or as restores) ------.
 //!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
-//!   agenda: commands in progress --------'        ^                              |
+//!   queue: commands in progress ---------'        ^                              |
 //!                                                 '--- command + duration -------'
 //! ```
 //!

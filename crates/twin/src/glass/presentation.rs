@@ -41,19 +41,19 @@ impl ReportedSystem for Glass {
         if runs.iter().all(|run| run.verify_shortfall_bytes.is_some()) {
             rows.push(SHORTFALL);
         }
-        rows.into_iter().map(|(name, format, of)| Number { name, format, of }).collect()
+        rows.into_iter().map(|(name, format, value)| Number { name, format, value }).collect()
     }
 
     fn constraints(scenario: &Scenario) -> Value {
-        json!(Constraints::of(scenario))
+        json!(Constraints::for_scenario(scenario))
     }
 
     fn findings(scenario: &Scenario, run: &RunResult) -> Value {
-        json!(Constraints::of(scenario).findings(run))
+        json!(Constraints::for_scenario(scenario).findings(run))
     }
 
     fn summary(scenario: &Scenario, runs: &[RunResult]) -> Summary {
-        Constraints::of(scenario).summary(runs)
+        Constraints::for_scenario(scenario).summary(runs)
     }
 }
 

@@ -201,7 +201,7 @@ impl experiment::Probe for Probe {
     fn measure(&self, bases: &Bases, seed: u64) -> Result<f64, String> {
         match self {
             Self::Machine { operation, statistic } => {
-                Ok(statistic.of(machines::times(*operation, seed)))
+                Ok(statistic.compute(machines::times(*operation, seed)))
             }
             Self::PickMinusPlace => Ok(machines::pick_minus_place(seed)),
             Self::CrabUpMinusDown { statistic } => {
@@ -272,7 +272,7 @@ impl experiment::CurveProbe for CurveProbe {
 
 impl Statistic {
     /// Computes the statistic of these numbers; NaN when there are none.
-    pub(crate) fn of(self, mut numbers: Vec<f64>) -> f64 {
+    pub(crate) fn compute(self, mut numbers: Vec<f64>) -> f64 {
         numbers.sort_by(f64::total_cmp);
         let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
             return f64::NAN;

@@ -54,7 +54,7 @@ pub(crate) enum RestoreOutput {
 
 /// An input or output of the restore controller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told<'a> {
+pub(crate) enum ControllerTrace<'a> {
     Event(&'a Event),
     Command(&'a Command),
 }
@@ -144,7 +144,7 @@ impl RestoreDriver {
     }
 
     /// Requests a restore, or requests it again.
-    pub(crate) fn ask(
+    pub(crate) fn request_restore(
         &mut self,
         restore: RestoreId,
         retrieval: Retrieval,
@@ -156,22 +156,22 @@ impl RestoreDriver {
             self.events.push_back(Event::Asked { restore, retrieval, at, pieces: Vec::new() });
             return;
         }
-        let urged = self.forget_waiting(restore);
+        let urged = self.cancel_waiting(restore);
         let parts = urged.unwrap_or(parts);
         self.pieces_open += parts.len();
         self.waiting.entry(retrieval).or_default().insert((at, restore), parts);
     }
 
     /// Cancels a restore.
-    pub(crate) fn forget(&mut self, restore: RestoreId) {
-        self.forget_waiting(restore);
+    pub(crate) fn cancel(&mut self, restore: RestoreId) {
+        self.cancel_waiting(restore);
         if let Some(known) = self.known.remove(&restore) {
             self.pieces_open -= known.open;
             self.events.push_back(Event::Forgotten { restore });
         }
     }
 
-    fn forget_waiting(&mut self, restore: RestoreId) -> Option<Vec<Part>> {
+    fn cancel_waiting(&mut self, restore: RestoreId) -> Option<Vec<Part>> {
         let mut lanes = self.waiting.values_mut();
         let parts = lanes.find_map(|lane| {
             let key = lane.keys().find(|(_, of)| *of == restore).copied()?;
@@ -186,7 +186,7 @@ impl RestoreDriver {
         &mut self,
         now: Instant,
         places: &mut impl Places,
-        mut told: impl FnMut(Told<'_>),
+        mut trace: impl FnMut(ControllerTrace<'_>),
     ) -> Option<RestoreOutput> {
         loop {
             if let Some(wanted) = self.wanted.pop_front() {
@@ -199,10 +199,10 @@ impl RestoreDriver {
                 }
                 continue;
             };
-            told(Told::Event(&event));
+            trace(ControllerTrace::Event(&event));
             self.restores.step(now, event, &mut self.out);
             for command in self.out.drain().collect::<Vec<_>>() {
-                told(Told::Command(&command));
+                trace(ControllerTrace::Command(&command));
                 self.execute(command, places);
             }
         }
@@ -312,8 +312,8 @@ impl RestoreDriver {
         self.read(recovery_sources, Stretch { set, ..stretch });
     }
 
-    fn read(&mut self, of: impl IntoIterator<Item = Place>, stretch: Stretch) {
-        for place in of {
+    fn read(&mut self, places: impl IntoIterator<Item = Place>, stretch: Stretch) {
+        for place in places {
             let request = RequestId::new(self.next_request);
             self.next_request += 1;
             self.reads.insert(request, self.next_stretch);
@@ -338,9 +338,9 @@ impl RestoreDriver {
 }
 
 /// Groups requested pieces, sorted by track, into stretches of tracks that are each read at once.
-fn stretches(wishes: Vec<(TrackSpan, PieceId)>) -> Vec<(TrackSpan, Vec<PieceId>)> {
+fn stretches(wanted: Vec<(TrackSpan, PieceId)>) -> Vec<(TrackSpan, Vec<PieceId>)> {
     let mut stretches: Vec<(TrackSpan, Vec<PieceId>)> = Vec::new();
-    for (tracks, piece) in wishes {
+    for (tracks, piece) in wanted {
         let (first, until) = (tracks.first.get(), tracks.first.get() + tracks.track_count);
         if let Some((of, pieces)) = stretches.last_mut() {
             let end = of.first.get() + of.track_count;

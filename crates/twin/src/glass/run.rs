@@ -17,7 +17,7 @@ use super::files::{
     File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, span_of, tracks_of,
 };
 use super::machines::{Device, Machines, Work};
-use super::restore_driver::{Part, RestoreOutput, Told};
+use super::restore_driver::{ControllerTrace, Part, RestoreOutput};
 use super::stats::Stats;
 use super::supply::{Supply, is_new, number_of, stored_id};
 use crate::Error;
@@ -41,9 +41,9 @@ pub enum Observation<'a> {
     /// The controller has handled an event.
     Stepped(&'a Library),
     /// An event for the restore controller, where reads are restores.
-    Told(&'a restore::Event),
+    RestoreEvent(&'a restore::Event),
     /// A command of the restore controller.
-    Decided(&'a Command),
+    RestoreCommand(&'a Command),
 }
 
 /// Runs a scenario.
@@ -124,7 +124,7 @@ pub struct Glass {
     drives: usize,
 }
 
-/// The stage of a library's run.
+/// The engine context of a library's run.
 type GlassContext<'o, O> = Context<'o, Glass, O>;
 
 impl System for Glass {
@@ -317,7 +317,7 @@ impl Glass {
                 tracks,
             }
         });
-        customers.ask(file, retrieval, read.at, parts.collect());
+        customers.request(file, retrieval, read.at, parts.collect());
         let open = customers.restore_driver.pieces_open();
         self.stats.queue_max = self.stats.queue_max.max(open);
         self.settle(ctx);
@@ -329,17 +329,17 @@ impl Glass {
             let Self { customers, supply, .. } = self;
             let customers = customers.as_mut()?;
             let now = ctx.now();
-            let wanted = customers.restore_driver.next(now, supply, |told| match told {
-                Told::Event(event) => {
+            let wanted = customers.restore_driver.next(now, supply, |trace| match trace {
+                ControllerTrace::Event(event) => {
                     ctx.record(&(RESTORE_EVENT_TAG, event));
-                    ctx.notify(Observation::Told(event));
+                    ctx.notify(Observation::RestoreEvent(event));
                 }
-                Told::Command(command) => {
+                ControllerTrace::Command(command) => {
                     let is_visit = |command: &Command| {
                         matches!(command, Command::Fetch { place: Some(_), .. })
                     };
                     customers.visits += u64::from(is_visit(command));
-                    ctx.notify(Observation::Decided(command));
+                    ctx.notify(Observation::RestoreCommand(command));
                 }
             })?;
             match wanted {
@@ -445,7 +445,7 @@ impl Glass {
         self.step(answer, ctx);
     }
 
-    /// Notes that a new platter was moved, or that a pass over it ended.
+    /// Records that a new platter was moved, or that a pass over it ended.
     fn new_platter_handled(&mut self, action: &Action, work: &Work, now: Instant) {
         let backlog = &mut self.supply.backlog;
         match *action {
@@ -502,10 +502,10 @@ impl Glass {
     ) {
         let retries = if is_recovery { RECOVERY_RETRIES } else { 1 };
         self.files.files.get_mut(file).left += 1;
-        self.ask(Shard { file, platter, tracks, retries, is_recovery }, ctx);
+        self.request_shard(Shard { file, platter, tracks, retries, is_recovery }, ctx);
     }
 
-    fn ask<O: Observer<Self>>(&mut self, shard: Shard, ctx: &mut GlassContext<'_, O>) {
+    fn request_shard<O: Observer<Self>>(&mut self, shard: Shard, ctx: &mut GlassContext<'_, O>) {
         let deadline = self.files.files.get_mut(shard.file).arrived + OBJECTIVE;
         let number = self.files.shards.insert(shard);
         let event = Event::Read {
@@ -587,7 +587,7 @@ impl Glass {
         }
     }
 
-    /// Notes that a new platter is being mounted; if for the first time, the next may be ejected.
+    /// Records that a new platter is being mounted; if for the first time, the next may be ejected.
     fn new_platter_mounted<O: Observer<Self>>(
         &mut self,
         platter: PlatterId,

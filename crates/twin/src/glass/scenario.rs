@@ -162,10 +162,14 @@ impl Batch {
 
 impl Restores {
     /// Returns the first invalid value, and what it must be.
-    fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
+    fn invalid_value(&self) -> Option<(&'static str, String, &'static str)> {
         let shares = self.expedited.get() + self.bulk.get();
         if shares > 1.0 {
-            return Some(("restores.bulk", shares.to_string(), "with expedited at most 1"));
+            return Some((
+                "restores.bulk",
+                shares.to_string(),
+                "at most 1 together with expedited",
+            ));
         }
         let count: u64 = self.batches.iter().map(|batch| u64::from(batch.count)).sum();
         if count > BATCH_READS_MAX {
@@ -174,7 +178,7 @@ impl Restores {
         let last = self.batches.iter().map(Batch::last).max().unwrap_or(0);
         if last > BATCH_LENGTH_MAX.as_nanos() {
             let last = Duration::from_nanos(last).to_string();
-            return Some(("restores.batches", last, "over within 100 years"));
+            return Some(("restores.batches", last, "within 100 years"));
         }
         None
     }
@@ -219,7 +223,7 @@ impl Battery {
     };
 
     /// Returns the first invalid value.
-    fn wrong(&self) -> Option<(&'static str, f64)> {
+    fn invalid_value(&self) -> Option<(&'static str, f64)> {
         let values = [
             ("battery.capacity_kj", self.capacity_kj),
             ("battery.charging_w", self.charging_w),
@@ -283,10 +287,12 @@ impl Scenario {
             let expected = "after measure_from";
             return refuse("measure_until", self.measure_until.to_string(), expected);
         }
-        if let Some((field, value, expected)) = self.restores.as_ref().and_then(Restores::wrong) {
+        if let Some((field, value, expected)) =
+            self.restores.as_ref().and_then(Restores::invalid_value)
+        {
             return refuse(field, value, expected);
         }
-        if let Some((field, value)) = self.battery.and_then(|battery| battery.wrong()) {
+        if let Some((field, value)) = self.battery.and_then(|battery| battery.invalid_value()) {
             let expected = "a number above 0, and more charging_w than idle_w";
             return refuse(field, value.to_string(), expected);
         }
@@ -319,8 +325,8 @@ impl scenario::Scenario for Scenario {
     /// Converts shuttles per library to shuttles per panel.
     fn field(table: &Table, _: &str, value: &Value) -> Result<(String, Value), String> {
         let panels = table.get("library").and_then(|library| library.get("panels"));
-        let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;
-        let shuttles = value.as_integer().ok_or("shuttles are a whole number")?;
+        let panels = panels.and_then(Value::as_integer).ok_or("library.panels is missing")?;
+        let shuttles = value.as_integer().ok_or("shuttles must be a whole number")?;
         if panels < 1 || shuttles % panels != 0 {
             return Err(format!("{shuttles} shuttles cannot be shared by {panels} panels"));
         }

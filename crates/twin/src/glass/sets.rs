@@ -54,7 +54,7 @@ impl Sets {
                 total: homes,
                 free: homes,
                 next: None,
-                taken: false,
+                holds_member: false,
             })
             .collect();
         let mut sets = Self { members: Vec::new(), set_of: vec![0; slots.len()], redundancy };
@@ -126,7 +126,7 @@ fn too_few(platters: usize) -> Error {
     Error::Parameter {
         field: "platters",
         value: platters.to_string(),
-        expected: "enough for whole sets, no two platters of one in a blast zone",
+        expected: "enough for whole sets with no two platters of a set in one blast zone",
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_platter_is_of_one_set_and_no_two_of_a_set_share_a_zone() {
+    fn platters_of_a_set_are_in_distinct_zones() {
         let shape = LibraryShape::mdu();
         for platters in [19, 2_000, 5_500, 5_501, 5_518] {
             let slots = slots(&shape, platters);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_set_more_are_lost_than_it_can_do_without() {
+    fn no_set_loses_more_platters_than_its_redundancy() {
         let shape = LibraryShape::mdu();
         let sets = Sets::new(&shape, &slots(&shape, 2_000), SIZE, REDUNDANCY).unwrap();
         let mut random = Seed::new(7).stream();

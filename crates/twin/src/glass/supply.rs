@@ -122,7 +122,7 @@ impl Supply {
         (other_members, self.recovery_reads)
     }
 
-    /// Returns another platter to replace a stand-in that is unavailable too.
+    /// Returns another platter when a recovery source is unavailable too.
     pub(crate) fn replacement(&mut self, platter: u32) -> Option<u32> {
         if self.sets.is_none() {
             return Some(self.any_platter());
@@ -164,7 +164,7 @@ impl Supply {
         }
     }
 
-    /// Notes that a new platter is in a drive; returns its panel if this is the first time.
+    /// Records that a new platter is in a drive; returns its panel if this is the first time.
     pub(crate) fn mounted(&mut self, platter: PlatterId) -> Option<PanelIndex> {
         let (panel, first) = self.panels.get_mut(number_of(platter) as usize)?;
         if !std::mem::replace(first, false) {
@@ -196,12 +196,12 @@ fn sets(scenario: &Scenario, slots: &[SlotIndex]) -> Result<Option<Sets>, Error>
     Sets::new(&scenario.library, slots, reads + redundancy, redundancy).map(Some)
 }
 
-/// Returns the id of a stored platter.
+/// Returns the ID of a stored platter.
 pub(crate) fn stored_id(number: u32) -> PlatterId {
     id(0, number)
 }
 
-/// Returns the id of a new platter.
+/// Returns the ID of a new platter.
 pub(crate) fn new_id(number: u32) -> PlatterId {
     id(1, number)
 }

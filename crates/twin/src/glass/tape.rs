@@ -162,7 +162,7 @@ impl TapeLibrary {
         let long = Duration::from_secs(86_400);
         match times.iter().find(|(_, time)| *time > long) {
             Some(&(field, time)) => {
-                let expected = "a day at most";
+                let expected = "at most a day";
                 Err(Error::Parameter { field, value: time.to_string(), expected })
             }
             None => Ok(()),

@@ -59,7 +59,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
 /// Checks every invariant after every event, and counts requests and their ends.
 #[derive(Default)]
 struct Checker {
-    asked: u64,
+    requested: u64,
     answered: u64,
     given_way: bool,
 }
@@ -68,13 +68,13 @@ impl Observer<Glass> for Checker {
     fn observe(&mut self, _: Instant, observation: Observation<'_>) {
         match observation {
             Observation::Event(event) => {
-                self.asked += u64::from(matches!(event, Event::Read { .. }))
+                self.requested += u64::from(matches!(event, Event::Read { .. }))
             }
             Observation::Output(output) => {
                 let ends = matches!(output, Output::Finished { .. } | Output::Rejected { .. });
                 self.answered += u64::from(ends);
             }
-            Observation::Told(_) | Observation::Decided(_) => {}
+            Observation::RestoreEvent(_) | Observation::RestoreCommand(_) => {}
             Observation::Stepped(library) => {
                 library.check();
                 self.given_way |= library.counters().give_ways > 0;
@@ -84,7 +84,7 @@ impl Observer<Glass> for Checker {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_and_another_is_another() {
+fn seed_determines_the_run() {
     for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = scenario(Policy::named(name).unwrap());
         let [first, again, other] = [1, 1, 2].map(|seed| run(&scenario, seed).unwrap());
@@ -101,29 +101,29 @@ fn every_invariant_holds_after_every_event() {
     for name in fulgurite_glass_core::control::POLICY_NAMES {
         let mut checker = Checker::default();
         run_observed(&scenario(Policy::named(name).unwrap()), 3, &mut checker).unwrap();
-        assert!(checker.asked > 100, "{name}: only {} reads", checker.asked);
-        assert!(checker.answered >= checker.asked, "{name}: reads are left");
+        assert!(checker.requested > 100, "{name}: only {} reads", checker.requested);
+        assert!(checker.answered >= checker.requested, "{name}: some reads did not end");
         given_way |= checker.given_way;
     }
-    assert!(given_way, "somewhere a shuttle has to give way, or this tests nothing");
+    assert!(given_way, "no shuttle gave way, so the test covers nothing");
 }
 
 #[test]
-fn what_cannot_be_had_is_read_from_others_of_the_set() {
+fn unavailable_platter_is_recovered_from_its_set() {
     let mut scenario = scenario(Policy::silica());
     let whole = run(&scenario, 4).unwrap();
     scenario.unavailable = Ratio::new(0.1).unwrap();
     let damaged = run(&scenario, 4).unwrap();
     assert_eq!((damaged.failed, damaged.reads), (0, whole.reads));
-    assert!(damaged.fetches > whole.fetches, "16 platters are read for one");
+    assert!(damaged.fetches > whole.fetches, "16 platters are read instead of one");
     assert!(damaged.completion.p50 > whole.completion.p50);
 }
 
 /// Collects the platters that are requested.
 #[derive(Default)]
-struct Asked(BTreeSet<PlatterId>);
+struct RequestedPlatters(BTreeSet<PlatterId>);
 
-impl Observer<Glass> for Asked {
+impl Observer<Glass> for RequestedPlatters {
     fn observe(&mut self, _: Instant, observation: Observation<'_>) {
         if let Observation::Event(Event::Read { platter, .. }) = observation {
             self.0.insert(*platter);
@@ -133,28 +133,28 @@ impl Observer<Glass> for Asked {
 
 /// All reads go to one platter, and that is unavailable.
 #[test]
-fn what_cannot_be_had_is_read_from_its_own_set() {
+fn set_recovery_reads_only_its_own_set() {
     let mut scenario = scenario(Policy::silica());
     scenario.workload.placement = Placement::Zipf { exponent: 10.0 };
     scenario.unavailable = Ratio::new(0.1).unwrap();
-    let asked = |recovery: Recovery| {
+    let requested = |recovery: Recovery| {
         let scenario = Scenario { recovery, ..scenario.clone() };
         // The first seeds for which the platter of all reads is unavailable.
         let runs = (0..60).filter_map(|seed| {
-            let mut asked = Asked::default();
-            let result = run_observed(&scenario, seed, &mut asked).unwrap();
+            let mut platters = RequestedPlatters::default();
+            let result = run_observed(&scenario, seed, &mut platters).unwrap();
             assert_eq!(result.failed, 0, "seed {seed}");
-            (asked.0.len() > 10).then_some(asked.0.len())
+            (platters.0.len() > 10).then_some(platters.0.len())
         });
         runs.take(3).collect::<Vec<_>>()
     };
-    let [set, anywhere] = [Recovery::Set { redundancy: 3 }, Recovery::Anywhere].map(asked);
+    let [set, anywhere] = [Recovery::Set { redundancy: 3 }, Recovery::Anywhere].map(requested);
     assert!(set.len() == 3 && set.iter().all(|platters| (16..=38).contains(platters)), "{set:?}");
     assert!(anywhere.iter().all(|platters| *platters > 100), "{anywhere:?}");
 }
 
 #[test]
-fn broken_machines_cost_time_but_no_read() {
+fn broken_machines_delay_but_lose_no_read() {
     let at = |minutes: u64| Duration::from_secs(60 * minutes);
     let machines = [
         Machine::Shuttle(ShuttleIndex::new(1)),
@@ -176,13 +176,13 @@ fn broken_machines_cost_time_but_no_read() {
         scenario.faults = faults.clone().collect();
         let mut checker = Checker::default();
         let result = run_observed(&scenario, 5, &mut checker).unwrap();
-        assert_eq!(result.failed, 0, "a set of 16+3 reads around three failures");
-        assert!(result.makespan < 12.0 * HOUR.as_secs_f64(), "it comes to an end");
+        assert_eq!(result.failed, 0, "a set of 16+3 tolerates three failures");
+        assert!(result.makespan < 12.0 * HOUR.as_secs_f64(), "the run ends");
     }
 }
 
 #[test]
-fn without_shuttles_nothing_is_faster_and_drives_are_never_idle() {
+fn without_shuttles_drives_are_fastest_and_never_idle() {
     let [bound, ours, paper, straw] =
         [Policy::no_shuttles(), Policy::fulgurite(), Policy::silica(), Policy::shortest_paths()]
             .map(|policy| run(&scenario(policy), 6).unwrap());
@@ -193,11 +193,11 @@ fn without_shuttles_nothing_is_faster_and_drives_are_never_idle() {
     assert!(busy(&bound) + bound.drive_time.switch > 0.99, "{:?}", bound.drive_time);
     let shares = paper.drive_time;
     let sum = shares.read + shares.verify + shares.switch + shares.idle;
-    assert!((sum - 1.0).abs() < 1e-9, "shares are shares: {shares:?}");
+    assert!((sum - 1.0).abs() < 1e-9, "shares add up to 1: {shares:?}");
 }
 
 #[test]
-fn with_batteries_shuttles_charge_and_none_goes_flat() {
+fn shuttles_charge_before_batteries_go_flat() {
     for policy in [Policy::silica(), Policy::fulgurite()] {
         let mut scenario = scenario(policy);
         // Small enough for some charges within the hour.
@@ -208,12 +208,12 @@ fn with_batteries_shuttles_charge_and_none_goes_flat() {
         assert_eq!((with.failed, with.flat, with.reads), (0, 0, without.reads));
         assert!(with.charges > 10 && (1..80).contains(&with.battery_min), "{with:?}");
         assert_eq!((without.charges, without.flat, without.battery_min), (0, 0, 100));
-        assert_eq!(with, run(&scenario, 7).unwrap(), "a run repeats itself");
+        assert_eq!(with, run(&scenario, 7).unwrap(), "a run is repeatable");
     }
 }
 
 #[test]
-fn every_read_ends_though_batteries_go_flat() {
+fn every_read_ends_despite_flat_batteries() {
     let mut policy = Policy::fulgurite();
     (policy.charge_below, policy.charge_until) = (1, 2);
     let mut scenario = scenario(policy);
@@ -222,15 +222,15 @@ fn every_read_ends_though_batteries_go_flat() {
     let mut checker = Checker::default();
     let result = run_observed(&scenario, 8, &mut checker).unwrap();
     assert!(result.flat > 0 && result.battery_min == 0, "{result:?}");
-    assert!(checker.answered >= checker.asked, "reads are left");
+    assert!(checker.answered >= checker.requested, "some reads did not end");
     // With all shuttles flat at once nothing can be fetched.
     assert_eq!(result.reads + result.failed, all, "every read ends");
-    assert!(result.makespan < 24.0 * HOUR.as_secs_f64(), "it comes to an end");
+    assert!(result.makespan < 24.0 * HOUR.as_secs_f64(), "the run ends");
 }
 
 /// Runs without batteries are the same as before batteries existed.
 #[test]
-fn without_batteries_a_run_is_as_it_was() {
+fn run_without_batteries_is_unchanged() {
     let hashes = [Policy::silica(), Policy::fulgurite()].map(|policy| {
         let result = run(&scenario(policy), 1).unwrap();
         format!("{:016x}", result.hash)
@@ -239,7 +239,7 @@ fn without_batteries_a_run_is_as_it_was() {
 }
 
 #[test]
-fn what_no_library_can_be_is_refused() {
+fn invalid_library_is_rejected() {
     let good = scenario(Policy::silica());
     let check = |change: &dyn Fn(&mut Scenario), named: &str| {
         let mut bad = good.clone();
@@ -294,7 +294,7 @@ fn siege(policy: Policy) -> Scenario {
 }
 
 #[test]
-fn no_policy_leaves_a_new_platter_unverified_for_long() {
+fn every_policy_verifies_new_platters_in_time() {
     for name in ["silica", "fulgurite", "thrifty", "shortest-paths"] {
         let siege = siege(Policy::named(name).unwrap());
         let mut checker = Checker::default();
@@ -321,7 +321,7 @@ fn three_days(policy: Policy, platter_size: u64) -> Scenario {
 }
 
 #[test]
-fn what_is_verified_too_little_over_two_days_is_seen() {
+fn verification_shortfall_over_two_days_is_detected() {
     // Four drives of 60 MB/s read 864 GB per hour.
     let platters = [600_000_000_000, 1_200_000_000_000];
     for name in ["silica", "fulgurite", "thrifty", "no-shuttles"] {
@@ -336,7 +336,7 @@ fn what_is_verified_too_little_over_two_days_is_seen() {
 }
 
 #[test]
-fn without_a_window_of_two_days_or_an_interval_nothing_is_missing() {
+fn no_shortfall_without_a_two_day_window_or_interval() {
     let mut scenario = three_days(Policy::silica(), 1_200_000_000_000);
     scenario.measure_until = Duration::from_secs(47 * 3600);
     assert_eq!(run(&scenario, 9).unwrap().verify_shortfall_bytes, None);

@@ -1,7 +1,7 @@
 //! A run over time: the queue, the age of its requests, and the work of each machine.
 //!
 //! ```text
-//! events, outputs --> Recorder --> columns of equal time, at most 240 --> Course --> report
+//! events, outputs --> Recorder --> columns of equal time, at most 240 --> Timeline --> report
 //! ```
 //!
 //! The recorder is just another observer: it draws no random numbers and does not affect the
@@ -235,7 +235,9 @@ impl Observer<Glass> for Recorder {
         match observation {
             Observation::Event(event) => self.event(now, event),
             Observation::Output(output) => self.output(now, output),
-            Observation::Stepped(_) | Observation::Told(_) | Observation::Decided(_) => {}
+            Observation::Stepped(_)
+            | Observation::RestoreEvent(_)
+            | Observation::RestoreCommand(_) => {}
         }
     }
 }

@@ -42,7 +42,7 @@ fn log(time: &str, operation: &str, key: &str, numbers: &str) -> String {
 }
 
 #[test]
-fn csv_times_have_three_forms() {
+fn csv_times_have_three_formats() {
     let rfc = "key,size,time,other\n\
                7,4096,2026-02-06T00:00:38.5Z,x\n\
                8,64MiB,2026-02-06T01:00:39+01:00,x\n";
@@ -80,7 +80,7 @@ fn csv_times_have_three_forms() {
 }
 
 #[test]
-fn unsound_csv_is_refused_by_line_and_field() {
+fn invalid_csv_is_rejected_by_line_and_field() {
     let import = |time_format, text: &str| {
         let import = CsvImport { time_format, ..CsvImport::default() };
         show(&import.import(text.as_bytes()))
@@ -108,13 +108,13 @@ fn unsound_csv_is_refused_by_line_and_field() {
         error: line 2, field size: "5KB" has an unknown unit
         error: line 2, field size: "99999PiB" is too large
         error: line 2, field time: "-1" is negative
-        error: line 2, field time: "1e9" is not a number of the form needed
-        error: line 2, field time: "1.0000000001" is not a number of the form needed
+        error: line 2, field time: "1e9" is not a number in the expected format
+        error: line 2, field time: "1.0000000001" is not a number in the expected format
         error: line 2, field time: "99999999999" is too large
         error: line 2, field key: "" is empty
-        error: line 2: 2 fields, but 3 are needed
-        error: line 2, field 3: ""a" is badly delimited
-        error: line 2, field 3: ""a"b" is badly delimited
+        error: line 2: 2 fields, expected 3
+        error: line 2, field 3: ""a" has bad delimiters
+        error: line 2, field 3: ""a"b" has bad delimiters
         error: the trace has no reads
     "#]]
     .assert_eq(&errors);
@@ -126,7 +126,7 @@ fn unsound_csv_is_refused_by_line_and_field() {
     ];
     let errors = texts.map(|text| import(TimeFormat::Rfc3339, text)).concat();
     expect![[r#"
-        error: line 2, field time: "yesterday" is not a time of the form needed
+        error: line 2, field time: "yesterday" is not a time in the expected format
         error: line 2, field time: "1969-01-01T00:00:00Z" is negative
         error: line 1, field time: "when,size,key" is not among the columns
         error: the trace has no reads
@@ -135,7 +135,7 @@ fn unsound_csv_is_refused_by_line_and_field() {
 }
 
 #[test]
-fn lines_are_put_in_order_within_bounds() {
+fn lines_are_sorted_within_the_reorder_limit() {
     let text = "time,size,key\n5,1,1\n3,1,2\n4,1,3\n1,1,4\n9,1,5\n";
     let import = |reorder_reads| {
         let import =
@@ -152,13 +152,13 @@ fn lines_are_put_in_order_within_bounds() {
     "#]]
     .assert_eq(&import(3));
     expect![[r#"
-        error: line 5, field time: 1 ns is before 3 ns, which was read already
+        error: line 5, field time: 1 ns is before 3 ns, the time of an earlier line
     "#]]
     .assert_eq(&import(2));
 }
 
 #[test]
-fn access_logs_give_their_reads() {
+fn access_logs_yield_their_reads() {
     let text = [
         log("00:00:38", "REST.GET.OBJECT", "a%20b", "200 - 2662992 3462992"),
         log("00:00:30", "REST.GET.OBJECT", "c", "206 - 10 3462992"),
@@ -199,7 +199,7 @@ fn access_logs_give_their_reads() {
 }
 
 #[test]
-fn unsound_logs_are_refused_or_counted() {
+fn invalid_log_lines_are_rejected_or_counted() {
     let good = log("00:00:38", "REST.GET.OBJECT", "a", "200 - 1 1");
     let bad = [
         log("00:00:61", "REST.GET.OBJECT", "a", "200 - 1 1"),
@@ -215,13 +215,13 @@ fn unsound_logs_are_refused_or_counted() {
         .map(|bad| show(&S3LogImport::default().import(format!("{good}{bad}").as_bytes())))
         .collect();
     expect![[r#"
-        error: line 2, field time: "06/Feb/2026:00:00:61 +0000" is not a time of the form needed
-        error: line 2, field http-status: "ok" is not a number of the form needed
+        error: line 2, field time: "06/Feb/2026:00:00:61 +0000" is not a time in the expected format
+        error: line 2, field http-status: "ok" is not a number in the expected format
         error: line 2, field bytes-sent: "-5" is negative
         error: line 2, field key: "-" is empty
-        error: line 2, field time: "[06/Feb/2026:00:00:38 +0000 ip" is badly delimited
-        error: line 2: 2 fields, but 13 are needed
-        error: line 2, field request-uri: ""GET"x /mybucket/a?x=a b HTTP/1." is badly delimited
+        error: line 2, field time: "[06/Feb/2026:00:00:38 +0000 ip" has bad delimiters
+        error: line 2: 2 fields, expected 13
+        error: line 2, field request-uri: ""GET"x /mybucket/a?x=a b HTTP/1." has bad delimiters
     "#]]
     .assert_eq(&errors);
     let skip = S3LogImport { malformed: Malformed::Skip, ..S3LogImport::default() };
@@ -238,7 +238,7 @@ fn unsound_logs_are_refused_or_counted() {
 
 proptest! {
     #[test]
-    fn any_text_is_answered(text in "\\PC*", rows in "([0-9a.,\"-]{0,20}\n)*") {
+    fn any_text_parses_or_fails_without_panic(text in "\\PC*", rows in "([0-9a.,\"-]{0,20}\n)*") {
         let _ = CsvImport::default().import(text.as_bytes());
         let _ = CsvImport::default().import(format!("time,size,key\n{rows}").as_bytes());
         let _ = S3LogImport::default().import(text.as_bytes());

@@ -102,8 +102,8 @@ impl ReportedSystem for Queue {
     }
 
     fn pictures<'a>(_: &Scenario, timelines: &'a [Timeline]) -> Vec<Picture<'a>> {
-        let picture = |title, of: fn(&Timeline) -> &Curve| {
-            let curves = timelines.iter().map(|timeline| of(timeline).clone()).collect();
+        let picture = |title, curve: fn(&Timeline) -> &Curve| {
+            let curves = timelines.iter().map(|timeline| curve(timeline).clone()).collect();
             let (note, dimension) = (String::new(), Dimension::Number);
             Picture::Curve(CurvePicture { title, note, dimension, bound: None, curves })
         };
@@ -126,6 +126,6 @@ impl ReportedSystem for Queue {
             ("makespan", NumberFormat::Time, |run| run.makespan),
             ("events", NumberFormat::Count, |run| run.events as f64),
         ];
-        rows.map(|(name, format, of)| Number { name, format, of }).into()
+        rows.map(|(name, format, value)| Number { name, format, value }).into()
     }
 }

@@ -21,7 +21,7 @@ fn queue(servers: u32, load: f64, customers: u64) -> Scenario {
 /// Bounds are three times the deviation of means over this many customers (a separate check found
 /// 0.7 to 2 %).
 #[test]
-fn waits_are_those_of_theory() {
+fn waits_match_theory() {
     const SEEDS: u64 = 8;
     for (servers, load, service) in [(1, 0.5, 1), (2, 0.6, 1), (3, 0.7, 60)] {
         let service = Duration::from_secs(service);
@@ -37,7 +37,11 @@ fn waits_are_those_of_theory() {
         check(&|waits| waits.wait.p99, theory.p99, 0.06);
         check(&|waits| waits.busy, load, 0.005);
         for waits in &all {
-            assert_eq!((waits.wait.count, waits.events), (100_000, 200_000), "each comes and goes");
+            assert_eq!(
+                (waits.wait.count, waits.events),
+                (100_000, 200_000),
+                "each customer arrives and leaves"
+            );
         }
     }
     // One server at half its load: half of the customers wait, for two seconds on average.
@@ -47,7 +51,7 @@ fn waits_are_those_of_theory() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_and_another_is_another() {
+fn seed_determines_the_run() {
     let [first, again, other] = [1, 1, 2].map(|seed| run::<Queue>(&queue(3, 0.8, 1000), seed));
     let [first, again, other] = [first.unwrap(), again.unwrap(), other.unwrap()];
     assert_eq!(first, again);
@@ -78,7 +82,7 @@ impl Observer<Queue> for Counter {
 }
 
 #[test]
-fn whoever_watches_sees_all_and_may_end_the_run() {
+fn observer_sees_every_event_and_may_end_the_run() {
     let scenario = queue(2, 0.7, 500);
     let plain = run::<Queue>(&scenario, 4).unwrap();
     let mut pair =
@@ -86,7 +90,7 @@ fn whoever_watches_sees_all_and_may_end_the_run() {
     let mut watching = (pair.next(), Some(pair.next().unwrap()));
     let cut = run_observed::<Queue, _>(&scenario, 4, &mut watching).unwrap();
     let (all, first) = (watching.0.unwrap(), watching.1.unwrap());
-    assert_eq!((all.seen, first.seen), (100, 100), "either may end it");
+    assert_eq!((all.seen, first.seen), (100, 100), "either observer may end the run");
     assert!(cut.makespan < plain.makespan);
     let mut all = Counter { enough: u64::MAX, seen: 0, there: 0, most: 0 };
     assert_eq!(run_observed::<Queue, _>(&scenario, 4, &mut all).unwrap(), plain);
@@ -95,7 +99,7 @@ fn whoever_watches_sees_all_and_may_end_the_run() {
 }
 
 #[test]
-fn arrivals_may_be_handed_in_and_go_behind_what_happens_then() {
+fn given_arrivals_follow_pending_events_of_equal_time() {
     // Both come at once; the second waits for as long as the first takes.
     let two = [Instant::ZERO, Instant::ZERO].into_iter();
     let waits =
@@ -107,7 +111,7 @@ fn arrivals_may_be_handed_in_and_go_behind_what_happens_then() {
 }
 
 #[test]
-fn what_is_no_queue_is_refused() {
+fn invalid_queue_is_rejected() {
     let refused = |scenario: Scenario, named: &str| {
         let error = run::<Queue>(&scenario, 1).unwrap_err().to_string();
         assert!(error.starts_with(named), "{error}");
@@ -123,10 +127,10 @@ const FILE: &str =
     "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 400\n";
 
 #[test]
-fn a_file_says_of_which_system_it_is() {
+fn file_names_its_system() {
     let system = |text: &str| settings::from_toml::<FileHead>(text).map(|head| head.system);
     assert_eq!(system(FILE), Ok(SystemName::Queue));
-    assert_eq!(system("platters = 3"), Ok(SystemName::Glass), "as before there were others");
+    assert_eq!(system("platters = 3"), Ok(SystemName::Glass), "glass is the default");
     expect![[r#"
         TOML parse error at line 1, column 10
           |
@@ -156,7 +160,7 @@ fn a_file_says_of_which_system_it_is() {
 }
 
 #[test]
-fn a_queue_is_swept_and_shown_like_any_system() {
+fn queue_is_swept_and_reported_like_any_system() {
     let table: Table = toml::from_str(FILE).unwrap();
     let over = |field: &str, values: Vec<Value>| SweepAxis { field: field.to_owned(), values };
     let fields =
@@ -168,7 +172,7 @@ fn a_queue_is_swept_and_shown_like_any_system() {
     let result = sweep.result(&names, &[1, 2], &results).unwrap();
     let mean = |cell: usize| result.metrics[0].cells[cell].median;
     assert!(mean(0) < mean(1) && mean(2) < mean(3), "a heavier load waits longer");
-    assert!(mean(3) < mean(1), "one queue for eight servers is shorter");
+    assert!(mean(3) < mean(1), "one queue for eight servers has shorter waits");
     let page = sweep_page(&result, &Facts::default());
     assert!(page.contains("servers") && page.contains("<svg"));
     let wrong = vec![over("load", vec![0.5.into(), 1.0.into()])];
@@ -251,7 +255,7 @@ impl JobRunner<Queue> for Here {
 }
 
 #[test]
-fn statements_are_held_against_a_queue_like_any_system() {
+fn queue_is_compared_with_statements_like_any_system() {
     let file = |name: &str, text: String| SourceFile { name: name.to_owned(), text };
     let base = "name = \"two\"\nsummary = \"s\"\n\n[scenario]\n".to_owned() + FILE;
     let base = base.replace("customers = 400", "customers = 40000");

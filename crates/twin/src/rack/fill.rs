@@ -1,5 +1,5 @@
-//! A rack that is filled until a write is refused (Pelican, OSDI 2014, section 4.9): how full are
-//! its disks then?
+//! Fills a rack until a write is rejected, and measures how full its disks are then (Pelican, OSDI
+//! 2014, section 4.9).
 //!
 //! A blob goes to a group drawn at random, and to another one if that has no room. In its group it
 //! goes to the three disks of each backplane with the most free space or, for comparison, to any 18
@@ -55,7 +55,7 @@ pub(crate) struct FullRack {
 }
 
 impl FullRack {
-    /// Fills a rack with images of virtual disks until one is refused.
+    /// Fills a rack with images of virtual disks until one is rejected.
     pub(crate) fn new(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<Self, Error> {
         let seed = Seed::new(seed);
         let mut draws = stream(&seed, b"disk sizes");
@@ -181,7 +181,7 @@ mod tests {
     use fulgurite_units::Seed;
 
     #[test]
-    fn three_of_each_backplane_take_a_stack_and_the_fullest_is_left_out() {
+    fn stack_skips_the_fullest_disk_of_each_backplane() {
         let mut disks = [10_u64; 24];
         disks[1] = 3;
         disks[23] = 9;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn eighteen_different_disks_with_room_take_a_stack() {
+    fn stack_uses_18_distinct_disks_with_free_space() {
         let mut draws = stream(&Seed::new(1), b"test");
         for _ in 0..50 {
             let mut disks = [10_u64; 24];

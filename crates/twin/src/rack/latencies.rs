@@ -214,10 +214,10 @@ fn upper_normal(tail: f64) -> f64 {
     ];
     /// Below this probability, on either side, the tail's approximation applies.
     const EDGE: f64 = 0.024_25;
-    let of = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
+    let polynomial = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
     let side = |share: f64| {
         let q = (-2.0 * ln(share)).sqrt();
-        of(&C, q) / of(&D, q)
+        polynomial(&C, q) / polynomial(&D, q)
     };
     if tail < EDGE {
         return -side(tail);
@@ -226,7 +226,7 @@ fn upper_normal(tail: f64) -> f64 {
         return side(1.0 - tail);
     }
     let q = 0.5 - tail;
-    q * of(&A, q * q) / of(&B, q * q)
+    q * polynomial(&A, q * q) / polynomial(&B, q * q)
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
     use super::{Law, OrderStatistic, stream, upper_normal};
 
     #[test]
-    fn shares_of_a_normal_distribution_are_those_of_tables() {
+    fn normal_quantiles_match_tables() {
         for (tail, at) in [
             (0.5, 0.0),
             (0.158_655_253_931_457, 1.0),
@@ -252,7 +252,7 @@ mod tests {
     /// The order statistics, slowest of 24 and 21st of 24, match those of 24 single draws, and so
     /// does the sum.
     #[test]
-    fn the_slowest_drawn_at_once_is_that_of_many_drawn_singly() {
+    fn order_statistic_matches_individual_draws() {
         const ROUNDS: u32 = 20_000;
         let law = Law { floor_s: 8.0, median_s: 1.2, sigma: 0.33 };
         let (mut once, mut singly) =
@@ -274,9 +274,9 @@ mod tests {
         }
         // The latency of a group in the calibrated distributions.
         let mean = |law: Law| {
-            let of = OrderStatistic::new(law, 24, 24);
+            let slowest = OrderStatistic::new(law, 24, 24);
             let mut draws = stream(&Seed::new(2), b"means");
-            (0..ROUNDS).map(|_| of.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
+            (0..ROUNDS).map(|_| slowest.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
         };
         for (law, expected) in [
             (law, 10.32),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn one_disk_is_its_own_slowest() {
+    fn slowest_of_one_disk_is_that_disk() {
         let law = Law::new(1.0, 0.3);
         let one = OrderStatistic::new(law, 1, 1);
         assert!((one.total_s(3.0) - 3.0).abs() < 1e-12);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_law_is_refused() {
+    fn invalid_law_is_rejected() {
         assert!(Law::new(1.0, 0.2).validate("mount").is_ok());
         for law in [Law::new(-1.0, 0.2), Law::new(1.0, f64::NAN), Law::new(1.0, 4.0)] {
             assert!(law.validate("mount").unwrap_err().to_string().starts_with("mount is"));

@@ -76,7 +76,7 @@ pub(crate) struct PelicanRack {
     busy_above: u32,
     mount_each: bool,
     rebuild: Option<Rebuild>,
-    unasked: u32,
+    unsubmitted: u32,
     left: u32,
 }
 
@@ -131,7 +131,7 @@ impl PelicanRack {
             busy_above: scenario.disks.busy_above,
             mount_each: scenario.disks.mount_each,
             rebuild: scenario.rebuild,
-            unasked: stacks,
+            unsubmitted: stacks,
             left: stacks,
         })
     }
@@ -213,28 +213,28 @@ impl PelicanRack {
 
     pub(crate) fn handle_event<O: Observer<Rack>>(
         &mut self,
-        machines: MachineEvent,
+        event: MachineEvent,
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        match machines {
+        match event {
             MachineEvent::SpunUp { group, visit, .. }
             | MachineEvent::Mounted { group, visit, .. }
                 if self.groups[group as usize].visit != visit => {}
             MachineEvent::SpunUp { group, disks, .. } => self.spun_up(group, disks, common, ctx),
             MachineEvent::Mounted { group, disks, .. } => {
-                let of = &mut self.groups[group as usize];
-                of.rising = disks.positions().fold(of.rising, Members::without);
-                if of.rising.is_empty() {
+                let group_state = &mut self.groups[group as usize];
+                group_state.rising = disks.positions().fold(group_state.rising, Members::without);
+                if group_state.rising.is_empty() {
                     notify_state(group, GroupState::Serve, ctx);
                 }
                 self.report_to_controller(group, disks, |place| Event::Up { place }, common, ctx);
             }
             MachineEvent::Stopped { group } => {
                 notify_state(group, GroupState::Sleep, ctx);
-                let of = &mut self.groups[group as usize];
-                let spinning_down = std::mem::take(&mut of.spinning_down);
-                of.is_awake = false;
+                let group_state = &mut self.groups[group as usize];
+                let spinning_down = std::mem::take(&mut group_state.spinning_down);
+                group_state.is_awake = false;
                 common.stats.power.stop(ctx.now(), spinning_down.count());
                 self.report_to_controller(
                     group,
@@ -261,13 +261,13 @@ impl PelicanRack {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &mut self.groups[group as usize];
-        of.spinning_up = disks.positions().fold(of.spinning_up, Members::without);
-        let visit = of.visit;
-        if of.spinning_up.is_empty() {
+        let group_state = &mut self.groups[group as usize];
+        group_state.spinning_up = disks.positions().fold(group_state.spinning_up, Members::without);
+        let visit = group_state.visit;
+        if group_state.spinning_up.is_empty() {
             notify_state(group, GroupState::Mount, ctx);
         }
-        common.stats.power.turn(ctx.now(), disks.count());
+        common.stats.power.spun_up(ctx.now(), disks.count());
         let is_busy = self.queued(group) > self.busy_above;
         let law = if is_busy { &self.latencies.mount_busy } else { &self.latencies.mount };
         let turning = std::mem::take(&mut self.groups[group as usize].spinning_at_s);
@@ -285,8 +285,8 @@ impl PelicanRack {
         common.stats.rebuild.since = Some(ctx.now());
         let place = self.assignment.places(GroupId::new(rebuild.group))[0];
         let state = self.controller.place_state(place);
-        let of = &self.groups[rebuild.group as usize];
-        let moves = !of.rising.union(of.spinning_down).is_empty();
+        let group_state = &self.groups[rebuild.group as usize];
+        let moves = !group_state.rising.union(group_state.spinning_down).is_empty();
         // A disk that is changing state keeps spinning: only its stacks are rebuilt.
         if !moves && rebuild.stacks > 0 {
             let spun_up = u32::from(state == PlaceState::Spinning);
@@ -304,10 +304,10 @@ impl PelicanRack {
         ctx: &mut Context<'_, Rack, O>,
     ) {
         let Some(Rebuild { group, stack, .. }) = self.rebuild else { return };
-        let waiting = self.left - self.unasked;
-        let asked = REBUILD_WINDOW.saturating_sub(waiting).min(self.unasked);
-        self.unasked -= asked;
-        for _ in 0..asked {
+        let waiting = self.left - self.unsubmitted;
+        let count = REBUILD_WINDOW.saturating_sub(waiting).min(self.unsubmitted);
+        self.unsubmitted -= count;
+        for _ in 0..count {
             let times = Times::new(ctx.now(), None);
             let op = Op { kind: Kind::Rebuild, times, group, stack: to_f64(stack) };
             let index = common.ops.put(op);
@@ -369,27 +369,29 @@ impl PelicanRack {
             Command::SpinUp { place, .. } => {
                 let position = self.commanded(place, ctx.now());
                 let group = self.assignment.slot(place).group.get();
-                let of = &mut self.groups[group as usize];
-                of.commanded = of.commanded.with(position);
+                let group = &mut self.groups[group as usize];
+                group.commanded = group.commanded.with(position);
             }
             Command::SpinDown { place } => {
                 let position = self.commanded(place, ctx.now());
                 let group = self.assignment.slot(place).group.get();
-                let of = &mut self.groups[group as usize];
-                of.spinning_down = of.spinning_down.with(position);
+                let group = &mut self.groups[group as usize];
+                group.spinning_down = group.spinning_down.with(position);
             }
             Command::Run { op, .. } => self.run(index_of(op), common, ctx),
             Command::Refuse { op, refusal } => {
-                let of = common.ops.take(index_of(op));
-                let group = of.group;
-                match (of.kind, refusal) {
+                let op = common.ops.take(index_of(op));
+                let group = op.group;
+                match (op.kind, refusal) {
                     (Kind::Read, Refusal::Busy { .. } | Refusal::TooFew { .. }) => {
                         common.stats.rejected(ctx.now());
                         ctx.record(&Observation::Rejected { group });
                         ctx.notify(Observation::Rejected { group });
                     }
                     (Kind::Rebuild, refusal) => {
-                        unreachable!("a window of rebuilds is refused: {refusal:?}")
+                        unreachable!(
+                            "the controller refused a rebuild within its window: {refusal:?}"
+                        )
                     }
                 }
             }
@@ -397,7 +399,7 @@ impl PelicanRack {
         }
     }
 
-    /// Notes that a disk got a command. Returns its position in its group.
+    /// Records that a disk got a command. Returns its position in its group.
     fn commanded(&mut self, place: PlaceId, now: Instant) -> usize {
         let slot = self.assignment.slot(place);
         let group = slot.group.get();
@@ -415,22 +417,26 @@ impl PelicanRack {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &mut self.groups[group as usize];
-        let disks = std::mem::take(&mut of.commanded);
+        let group_state = &mut self.groups[group as usize];
+        let disks = std::mem::take(&mut group_state.commanded);
         if disks.is_empty() {
             // Disks that are spun down before they came up are no longer waited for.
-            let unfinished = std::mem::take(&mut of.spinning_up).count();
-            (of.rising, of.visit) = (Members::NONE, of.visit + 1);
-            common.stats.power.turn(ctx.now(), unfinished);
+            let unfinished = std::mem::take(&mut group_state.spinning_up).count();
+            (group_state.rising, group_state.visit) = (Members::NONE, group_state.visit + 1);
+            common.stats.power.spun_up(ctx.now(), unfinished);
             notify_state(group, GroupState::Unmount, ctx);
             let takes = seconds(self.latencies.unmount.draw_s(&mut self.times));
             plan(ctx.now() + takes, MachineEvent::Stopped { group }, ctx);
             return;
         }
-        assert!(of.spinning_down.is_empty(), "a group comes up when none of its disks goes down");
-        (of.rising, of.spinning_up) = (of.rising.union(disks), of.spinning_up.union(disks));
-        let visit = of.visit;
-        if !std::mem::replace(&mut of.is_awake, true) {
+        assert!(
+            group_state.spinning_down.is_empty(),
+            "a group spins up only when none of its disks spins down"
+        );
+        (group_state.rising, group_state.spinning_up) =
+            (group_state.rising.union(disks), group_state.spinning_up.union(disks));
+        let visit = group_state.visit;
+        if !std::mem::replace(&mut group_state.is_awake, true) {
             notify_state(group, GroupState::SpinUp, ctx);
         }
         if self.places.is_some() {
@@ -445,8 +451,11 @@ impl PelicanRack {
             return;
         }
         let (takes, together) = if self.mount_each {
-            of.spinning_at_s = self.latencies.spin_up.draw_each_s(&mut self.times);
-            (of.spinning_at_s.iter().copied().fold(0.0, f64::max), of.spinning_at_s.iter().sum())
+            group_state.spinning_at_s = self.latencies.spin_up.draw_each_s(&mut self.times);
+            (
+                group_state.spinning_at_s.iter().copied().fold(0.0, f64::max),
+                group_state.spinning_at_s.iter().sum(),
+            )
         } else {
             let takes = self.latencies.spin_up.draw_s(&mut self.times);
             (takes, self.latencies.spin_up.total_s(takes))
@@ -475,26 +484,26 @@ impl PelicanRack {
 
 /// Returns the paper's policy with the settings of a scenario.
 fn policy(scenario: &Scenario) -> Policy {
-    let of = &scenario.scheduler;
-    let order = match of.order {
+    let scheduler = &scenario.scheduler;
+    let order = match scheduler.order {
         ServiceOrder::Batches => Order::Batches,
-        ServiceOrder::Due => Order::Due(Due { patience: of.patience, ..Due::default() }),
+        ServiceOrder::Due => Order::Due(Due { patience: scheduler.patience, ..Due::default() }),
     };
-    let per_day = of.max_spinups_per_day;
-    let wakes = match of.wakes {
+    let per_day = scheduler.max_spinups_per_day;
+    let spin_ups = match scheduler.wakes {
         SpinUpScope::All => SpinUps::All,
-        SpinUpScope::Needed => SpinUps::Needed { spare: of.spare },
+        SpinUpScope::Needed => SpinUps::Needed { spare: scheduler.spare },
     };
     Policy {
         order,
-        wakes,
+        wakes: spin_ups,
         budget: per_day.map(|max_spinups_per_day| Budget { max_spinups_per_day }),
-        reach_bytes: Some(of.reorder),
-        background_share: Ratio::new(of.rebuild_share).unwrap_or_default(),
-        turn: of.turn,
-        client_queue: of.queue_max as usize,
-        joins_running: of.joins_running,
-        spins_up_in_turn: of.serial_spin_ups,
+        reach_bytes: Some(scheduler.reorder),
+        background_share: Ratio::new(scheduler.rebuild_share).unwrap_or_default(),
+        turn: scheduler.turn,
+        client_queue: scheduler.queue_max as usize,
+        joins_running: scheduler.joins_running,
+        spins_up_in_turn: scheduler.serial_spin_ups,
         ..Policy::pelican()
     }
 }

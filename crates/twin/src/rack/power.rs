@@ -39,7 +39,7 @@ impl Power {
         }
     }
 
-    /// Notes that disks start to spin up, for this many disk-seconds in total.
+    /// Records that disks start to spin up, for this many disk-seconds in total.
     pub(crate) fn spin_up(&mut self, now: Instant, disks: u32, total_s: f64) {
         self.pass(now);
         self.awake += disks;
@@ -50,17 +50,17 @@ impl Power {
         }
     }
 
-    /// Notes that disks have finished spinning up.
-    pub(crate) fn turn(&mut self, now: Instant, disks: u32) {
+    /// Records that disks have finished spinning up.
+    pub(crate) fn spun_up(&mut self, now: Instant, disks: u32) {
         self.pass(now);
-        assert!(disks <= self.spinning_up, "what turns now has spun up");
+        assert!(disks <= self.spinning_up, "only disks that are spinning up can reach full speed");
         self.spinning_up -= disks;
     }
 
-    /// Notes that disks go to standby.
+    /// Records that disks go to standby.
     pub(crate) fn stop(&mut self, now: Instant, disks: u32) {
         self.pass(now);
-        assert!(disks <= self.awake - self.spinning_up, "what stops has turned");
+        assert!(disks <= self.awake - self.spinning_up, "only spinning disks can stop");
         self.awake -= disks;
     }
 
@@ -108,11 +108,11 @@ mod tests {
     /// The sums of section 4.8: all in standby, the peak of 96 disks spinning up, all spinning, and
     /// all spinning up, which the paper gives as 25.8 kW.
     #[test]
-    fn states_add_up() {
+    fn state_powers_add_up() {
         let after = |spun: u32, spun_up: u32| {
             let mut power = Power::new(&Disks::default(), [at(0), at(10)]);
             power.spin_up(at(0), spun, f64::from(spun) * 10.0);
-            power.turn(at(0), spun_up);
+            power.spun_up(at(0), spun_up);
             power.window_power()
         };
         for ((spun, spun_up), expected) in [
@@ -129,10 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_window_counts() {
+    fn only_the_window_is_measured() {
         let mut power = Power::new(&Disks::default(), [at(10), at(20)]);
         power.spin_up(at(0), 24, 100.0);
-        power.turn(at(9), 24);
+        power.spun_up(at(9), 24);
         power.stop(at(15), 24);
         assert_eq!(power.awake, 0);
         let (mean, most) = power.window_power();

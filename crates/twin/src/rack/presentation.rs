@@ -155,24 +155,24 @@ impl ReportedSystem for Rack {
     }
 
     fn pictures<'a>(scenario: &Scenario, timelines: &'a [Timeline]) -> Vec<Picture<'a>> {
-        let picture = |title, of: fn(&Timeline) -> &Curve| {
-            let curves = timelines.iter().map(|timeline| of(timeline).clone()).collect();
+        let picture = |title, curve: fn(&Timeline) -> &Curve| {
+            let curves = timelines.iter().map(|timeline| curve(timeline).clone()).collect();
             let (note, dimension) = (String::new(), Dimension::Number);
             Picture::Curve(CurvePicture { title, note, dimension, bound: None, curves })
         };
         let mut pictures = vec![
             picture("Reads waiting", |timeline| &timeline.waiting),
-            picture("Reads whose turn has come", |timeline| &timeline.reading),
+            picture("Reads in service", |timeline| &timeline.reading),
         ];
         let sleeps = [Configuration::Pelican, Configuration::Reference];
         if !sleeps.contains(&scenario.configuration) {
             return pictures;
         }
-        pictures.push(picture("Disks that spin up", |timeline| &timeline.spinning_up));
+        pictures.push(picture("Disks spinning up", |timeline| &timeline.spinning_up));
         if let Some(timeline) = timelines.first() {
             pictures.push(Picture::Strip(StripPicture {
                 title: "Groups that can be read",
-                note: "Of the first seed; of each class, 12 groups each, one at a time.",
+                note: "First seed; each class has 12 groups, one active at a time.",
                 machine: "group",
                 rows: timeline.groups.iter().map(Vec::as_slice).collect(),
             }));
@@ -209,6 +209,6 @@ impl ReportedSystem for Rack {
             ];
             rows.extend(rebuilt);
         }
-        rows.into_iter().map(|(name, format, of)| Number { name, format, of }).collect()
+        rows.into_iter().map(|(name, format, value)| Number { name, format, value }).collect()
     }
 }

@@ -47,7 +47,7 @@ pub enum Probe {
         /// Disks spinning.
         turning: u32,
     },
-    /// Bytes stored over the capacity of the disks, when a write is refused.
+    /// Bytes stored over the capacity of the disks, when a write is rejected.
     Utilization {
         /// Sizes of the disks.
         disks: DiskSizes,
@@ -177,7 +177,7 @@ impl experiment::CurveProbe for CurveProbe {
 
 /// Returns the mean of the slowest of the needed disks of a group.
 fn slowest(law: Law, disks: u32, seed: u64) -> f64 {
-    let of = OrderStatistic::new(law, DISKS_OF_GROUP, disks);
+    let statistic = OrderStatistic::new(law, DISKS_OF_GROUP, disks);
     let mut draws = stream(&Seed::new(seed), b"probe");
-    (0..ROUNDS).map(|_| of.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
+    (0..ROUNDS).map(|_| statistic.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
 }

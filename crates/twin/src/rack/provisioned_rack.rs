@@ -27,7 +27,7 @@ impl Provisioned {
     pub(crate) fn new(common: &mut Common) -> Self {
         let start = fulgurite_units::Instant::ZERO;
         common.stats.power.spin_up(start, DISKS, 0.0);
-        common.stats.power.turn(start, DISKS);
+        common.stats.power.spun_up(start, DISKS);
         Self { groups: vec![Queue::default(); GROUPS as usize], waiting: [0; CLASSES] }
     }
 

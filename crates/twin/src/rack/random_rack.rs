@@ -87,7 +87,7 @@ impl Random {
         ctx: &mut Context<'_, Rack, O>,
     ) {
         let place = self.busy.iter().position(|(busy, _)| *busy == index);
-        assert!(place.is_some(), "only what is read ends");
+        assert!(place.is_some(), "only a read in progress can end");
         if let Some(place) = place {
             let (_, domains) = self.busy.swap_remove(place);
             self.idle.push(domains);
@@ -102,7 +102,7 @@ impl Random {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        common.stats.power.turn(ctx.now(), self.disks);
+        common.stats.power.spun_up(ctx.now(), self.disks);
         let mount = self.latencies[2].draw_s(&mut self.times);
         let seek = common.transfers.seek();
         ctx.put(ctx.now() + seconds(mount) + seek, ScheduledEvent(PendingEvent::SeekDone(index)));
@@ -173,7 +173,7 @@ mod tests {
     use crate::rack::scenario::Disks;
 
     #[test]
-    fn a_blob_has_a_tray_and_a_column_for_each_disk_and_two_blobs_hardly_ever_none_in_common() {
+    fn random_blobs_nearly_always_share_a_domain() {
         let mut straw = Random::new(&Disks::default(), 1, &Seed::new(1));
         let blobs: Vec<_> = (0..2_000).map(|_| straw.draw()).collect();
         for blob in &blobs {

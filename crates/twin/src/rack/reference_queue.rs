@@ -107,7 +107,7 @@ impl FairScheduler {
         self.used[kind as usize] += seconds / self.shares[kind as usize];
     }
 
-    /// Notes that a queue is no longer empty. It gets no credit for idle time beyond one turn.
+    /// Records that a queue is no longer empty. It gets no credit for idle time beyond one turn.
     pub(crate) fn activate(&mut self, kind: Kind) {
         let other = self.used[1 - kind as usize];
         let own = &mut self.used[kind as usize];
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_a_group_are_put_together_as_far_as_none_is_overtaken_too_often() {
+    fn reads_of_a_group_batch_within_the_reorder_limit() {
         let groups = [1, 2, 1, 1, 2, 1];
         assert_eq!(order(&groups, 0.0), [0, 1, 2, 3, 4, 5], "first come first served");
         assert_eq!(order(&groups, 2.0), [0, 2, 3, 1, 4, 5], "2 was overtaken twice");
@@ -157,7 +157,7 @@ mod tests {
         /// No operation is overtaken by more than is allowed, each is served once, and those of one
         /// group keep their order.
         #[test]
-        fn none_is_overtaken_by_more_than_may_be(
+        fn no_operation_is_overtaken_beyond_the_limit(
             groups in prop::collection::vec(0_u32..6, 1..80),
             reorder in 0_u32..30,
         ) {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn both_have_their_share_in_turns_and_whoever_slept_is_owed_one_turn() {
+    fn fair_queues_share_time_and_idle_credit_is_one_turn() {
         let mut fair_scheduler = FairScheduler::new(0.5, 100.0);
         let mut used = [0.0_f64; 2];
         let mut changes = 0;

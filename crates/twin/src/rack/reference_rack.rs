@@ -49,7 +49,7 @@ pub(crate) struct ReferenceRack {
     gates: Option<[VecDeque<usize>; 2]>,
     /// The failed disk, its stacks not requested yet, and those not written yet.
     rebuild: Option<Rebuild>,
-    unasked: u32,
+    unsubmitted: u32,
     left: u32,
 }
 
@@ -76,10 +76,13 @@ impl ReferenceRack {
         seed: &Seed,
         event_queue: &mut EventQueue<ScheduledEvent>,
     ) -> Self {
-        let of = &scenario.scheduler;
+        let scheduler = &scenario.scheduler;
         let class = || Class {
             queues: Default::default(),
-            fair_scheduler: FairScheduler::new(of.rebuild_share, of.turn.as_secs_f64()),
+            fair_scheduler: FairScheduler::new(
+                scheduler.rebuild_share,
+                scheduler.turn.as_secs_f64(),
+            ),
             group: None,
             state: GroupState::Sleep,
             target: 0,
@@ -96,11 +99,11 @@ impl ReferenceRack {
             classes: (0..CLASSES).map(|_| class()).collect(),
             latencies: GroupLatencies::new(&scenario.disks),
             times: stream(seed, b"times"),
-            reorder: to_f64(of.reorder),
+            reorder: to_f64(scheduler.reorder),
             busy_above: scenario.disks.busy_above as usize,
-            gates: of.serial_spin_ups.then(Default::default),
+            gates: scheduler.serial_spin_ups.then(Default::default),
             rebuild: scenario.rebuild,
-            unasked: stacks,
+            unsubmitted: stacks,
             left: stacks,
         }
     }
@@ -136,10 +139,10 @@ impl ReferenceRack {
         ctx: &mut Context<'_, Rack, O>,
     ) {
         let class = class_of(op.group);
-        let of = &mut self.classes[class];
-        of.serving = None;
-        of.fair_scheduler.used(op.kind, ctx.now().since(of.since).as_secs_f64());
-        of.since = ctx.now();
+        let class_state = &mut self.classes[class];
+        class_state.serving = None;
+        class_state.fair_scheduler.used(op.kind, ctx.now().since(class_state.since).as_secs_f64());
+        class_state.since = ctx.now();
         if op.kind == Kind::Rebuild {
             self.left -= 1;
             let bytes = op.stack * f64::from(common.scenario.disks.read_stacks);
@@ -151,11 +154,11 @@ impl ReferenceRack {
 
     pub(crate) fn handle_event<O: Observer<Rack>>(
         &mut self,
-        happening: GroupEvent,
+        event: GroupEvent,
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        match happening {
+        match event {
             GroupEvent::Fails => {
                 common.stats.rebuild.since = Some(ctx.now());
                 self.submit_rebuilds(common, ctx.now());
@@ -170,22 +173,22 @@ impl ReferenceRack {
     /// Submits rebuild operations until as many stacks wait as are allowed.
     fn submit_rebuilds(&mut self, common: &mut Common, now: Instant) {
         let Some(Rebuild { group, stack, .. }) = self.rebuild else { return };
-        let waiting = self.left - self.unasked;
-        let asked = REBUILD_WINDOW.saturating_sub(waiting).min(self.unasked);
-        for _ in 0..asked {
+        let waiting = self.left - self.unsubmitted;
+        let count = REBUILD_WINDOW.saturating_sub(waiting).min(self.unsubmitted);
+        for _ in 0..count {
             let times = Times::new(now, None);
             let stack = to_f64(stack);
             let index = common.ops.put(Op { kind: Kind::Rebuild, times, group, stack });
             self.submit(index, Kind::Rebuild, group, stack);
         }
-        self.unasked -= asked;
+        self.unsubmitted -= count;
     }
 
     fn submit(&mut self, index: OpIndex, kind: Kind, group: u32, bytes: f64) {
-        let of = &mut self.classes[class_of(group)];
-        let queue = &mut of.queues[kind as usize];
+        let class_state = &mut self.classes[class_of(group)];
+        let queue = &mut class_state.queues[kind as usize];
         if queue.len() == 0 {
-            of.fair_scheduler.activate(kind);
+            class_state.fair_scheduler.activate(kind);
         }
         queue.insert(index, group, bytes, self.reorder);
     }
@@ -197,22 +200,24 @@ impl ReferenceRack {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &mut self.classes[class];
-        if of.serving.is_some() || !matches!(of.state, GroupState::Sleep | GroupState::Serve) {
+        let class_state = &mut self.classes[class];
+        if class_state.serving.is_some()
+            || !matches!(class_state.state, GroupState::Sleep | GroupState::Serve)
+        {
             return;
         }
-        let has = [0, 1].map(|kind: usize| of.queues[kind].len() > 0);
-        let Some(mut kind) = of.fair_scheduler.next(has) else {
+        let has = [0, 1].map(|kind: usize| class_state.queues[kind].len() > 0);
+        let Some(mut kind) = class_state.fair_scheduler.next(has) else {
             return;
         };
-        let awake = of.group.filter(|_| of.state == GroupState::Serve);
+        let awake = class_state.group.filter(|_| class_state.state == GroupState::Serve);
         // Client reads of the group being rebuilt are served along with it.
-        if kind == Kind::Rebuild && awake.is_some() && of.queues[0].head() == awake {
+        if kind == Kind::Rebuild && awake.is_some() && class_state.queues[0].head() == awake {
             kind = Kind::Read;
         }
-        let Some(group) = of.queues[kind as usize].head() else { return };
-        of.kind = kind;
-        of.since = ctx.now();
+        let Some(group) = class_state.queues[kind as usize].head() else { return };
+        class_state.kind = kind;
+        class_state.since = ctx.now();
         if awake == Some(group) {
             self.serve(class, common, ctx);
         } else {
@@ -227,12 +232,12 @@ impl ReferenceRack {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &mut self.classes[class];
-        let Some(index) = of.queues[of.kind as usize].pop() else { return };
-        of.serving = Some(index);
+        let class_state = &mut self.classes[class];
+        let Some(index) = class_state.queues[class_state.kind as usize].pop() else { return };
+        class_state.serving = Some(index);
         let op = common.ops.get_mut(index);
-        op.times.dequeued = of.since;
-        assert_eq!(Some(op.group), of.group, "only what is awake is read");
+        op.times.dequeued = class_state.since;
+        assert_eq!(Some(op.group), class_state.group, "only an active group is read");
         if op.kind == Kind::Read {
             ctx.notify(Observation::ServiceStarted { group: op.group });
         }
@@ -266,12 +271,12 @@ impl ReferenceRack {
         match self.classes[class].state {
             GroupState::Unmount => {
                 common.stats.power.stop(ctx.now(), DISKS_OF_GROUP);
-                self.is(class, GroupState::Sleep, ctx);
+                self.set_state(class, GroupState::Sleep, ctx);
                 self.classes[class].group = None;
                 self.spin_up_when_free(class, common, ctx);
             }
             GroupState::SpinUp => {
-                common.stats.power.turn(ctx.now(), DISKS_OF_GROUP);
+                common.stats.power.spun_up(ctx.now(), DISKS_OF_GROUP);
                 let waiting = self.classes[class].queues[Kind::Read as usize].len();
                 let is_busy = waiting > self.busy_above;
                 let law = if is_busy { &self.latencies.mount_busy } else { &self.latencies.mount };
@@ -280,11 +285,11 @@ impl ReferenceRack {
                 self.free_gate(class, common, ctx);
             }
             GroupState::Mount => {
-                self.is(class, GroupState::Serve, ctx);
+                self.set_state(class, GroupState::Serve, ctx);
                 // Newer reads may have a better claim, but the active group is served first.
                 self.serve_after_spin_up(class, common, ctx);
             }
-            GroupState::Sleep | GroupState::Serve => unreachable!("nothing was begun"),
+            GroupState::Sleep | GroupState::Serve => unreachable!("no state change is in progress"),
         }
     }
 
@@ -295,8 +300,12 @@ impl ReferenceRack {
         common: &mut Common,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &self.classes[class];
-        assert_eq!(of.queues[of.kind as usize].head(), of.group, "none is put before the first");
+        let class_state = &self.classes[class];
+        assert_eq!(
+            class_state.queues[class_state.kind as usize].head(),
+            class_state.group,
+            "no operation overtakes the first one"
+        );
         self.serve(class, common, ctx);
     }
 
@@ -354,20 +363,20 @@ impl ReferenceRack {
         takes: Duration,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        self.is(class, state, ctx);
+        self.set_state(class, state, ctx);
         let step = GroupEvent::Step { class: u8::try_from(class).unwrap_or(u8::MAX) };
         ctx.put(ctx.now() + takes, ScheduledEvent(PendingEvent::Group(step)));
     }
 
-    fn is<O: Observer<Rack>>(
+    fn set_state<O: Observer<Rack>>(
         &mut self,
         class: usize,
         state: GroupState,
         ctx: &mut Context<'_, Rack, O>,
     ) {
-        let of = &mut self.classes[class];
-        of.state = state;
-        if let Some(group) = of.group {
+        let class_state = &mut self.classes[class];
+        class_state.state = state;
+        if let Some(group) = class_state.group {
             let observation = Observation::Group { group, is: state };
             ctx.record(&observation);
             ctx.notify(observation);

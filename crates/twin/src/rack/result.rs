@@ -220,15 +220,15 @@ impl Stats {
 
     /// Counts the first byte of a read; `same_class` says whether it shares its class with a disk
     /// being rebuilt.
-    pub(crate) fn first_byte(&mut self, now: Instant, of: Times, same_class: bool) {
-        let waited = now.since(of.arrived);
-        if self.counts(of.arrived) {
+    pub(crate) fn first_byte(&mut self, now: Instant, times: Times, same_class: bool) {
+        let waited = now.since(times.arrived);
+        if self.counts(times.arrived) {
             self.first_byte.add(waited);
-            if of.promise.is_some_and(|promise| promise.is_soon) {
+            if times.promise.is_some_and(|promise| promise.is_soon) {
                 self.soon_first_byte.add(waited);
             }
         }
-        if self.rebuild.since.is_some_and(|since| of.arrived >= since) {
+        if self.rebuild.since.is_some_and(|since| times.arrived >= since) {
             let histogram =
                 if same_class { &mut self.rebuild.class } else { &mut self.rebuild.others };
             histogram.add(waited);
@@ -236,16 +236,16 @@ impl Stats {
     }
 
     /// Counts the last byte of a read: the bytes sent, and those read from disks for it.
-    pub(crate) fn ended(&mut self, now: Instant, of: Times, sent: f64, read: f64) {
+    pub(crate) fn ended(&mut self, now: Instant, times: Times, sent: f64, read: f64) {
         self.last = now;
-        if self.counts(of.arrived) {
-            self.completion.add(now.since(of.arrived));
-            if let Some(promise) = of.promise {
+        if self.counts(times.arrived) {
+            self.completion.add(now.since(times.arrived));
+            if let Some(promise) = times.promise {
                 let [all, late] = &mut self.promised[usize::from(promise.is_soon)];
                 *all += 1;
-                *late += u64::from(now.since(of.arrived) > promise.within);
+                *late += u64::from(now.since(times.arrived) > promise.within);
             }
-            self.service.add(now.since(of.dequeued));
+            self.service.add(now.since(times.dequeued));
             self.bytes += sent;
             self.done = now;
         }
@@ -327,6 +327,6 @@ fn late([all, late]: [u64; 2]) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]
-const fn count(of: u64) -> f64 {
-    of as f64
+const fn count(number: u64) -> f64 {
+    number as f64
 }

@@ -234,7 +234,7 @@ impl System for Rack {
                 | Layout::Reference(_)
                 | Layout::Provisioned(_)
                 | Layout::Random(_),
-            ) => unreachable!("each layout plans only what is its own"),
+            ) => unreachable!("each layout schedules only its own events"),
         }
     }
 

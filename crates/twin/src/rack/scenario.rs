@@ -284,13 +284,18 @@ impl Scenario {
             return refuse("look_ahead", look_ahead.to_string(), "from 1 to 10000");
         }
         if self.disks.mount_each && self.configuration != Configuration::Pelican {
-            return refuse("disks.mount_each", "true".to_owned(), "of configuration pelican");
+            return refuse(
+                "disks.mount_each",
+                "true".to_owned(),
+                "false unless configuration is pelican",
+            );
         }
         if let Some(rebuild) = self.rebuild {
-            let (field, expected) = ("rebuild", "of configuration pelican or reference");
+            let (field, expected) =
+                ("rebuild", "omitted unless configuration is pelican or reference");
             let sleeps = [Configuration::Pelican, Configuration::Reference];
             if !sleeps.contains(&self.configuration) {
-                return refuse(field, "asked for".to_owned(), expected);
+                return refuse(field, "set".to_owned(), expected);
             }
             if rebuild.group >= GROUPS {
                 return refuse("rebuild.group", rebuild.group.to_string(), "below 48");
@@ -303,7 +308,11 @@ impl Scenario {
             && self.scheduler.max_spinups_per_day.is_none();
         if !is_papers && self.configuration != Configuration::Pelican {
             let field = "scheduler.order, scheduler.max_spinups_per_day";
-            return refuse(field, "set".to_owned(), "of configuration pelican");
+            return refuse(
+                field,
+                "set".to_owned(),
+                "at the default unless configuration is pelican",
+            );
         }
         if self.scheduler.wakes == SpinUpScope::Needed {
             let is_fit = self.disks.read_stacks == self.disks.stacks
@@ -311,8 +320,8 @@ impl Scenario {
                 && !self.disks.mount_each
                 && self.configuration == Configuration::Pelican;
             if !is_fit {
-                let expected = "of configuration pelican, with disks.read_stacks as disks.stacks, \
-                                disks.awake 24 and disks.mount_each false";
+                let expected = "all unless configuration is pelican, disks.read_stacks equals \
+                                disks.stacks, disks.awake is 24 and disks.mount_each is false";
                 return refuse("scheduler.wakes", "needed".to_owned(), expected);
             }
         }
@@ -343,7 +352,7 @@ impl Disks {
         // Enough disks of any blob must be among those that are up.
         let asleep = DISKS_OF_GROUP - self.awake;
         if self.read_stacks + asleep > STACKS_OF_BLOB {
-            let expected = "24, or as many less as disks.read_stacks is less than 18";
+            let expected = "at least disks.read_stacks + 6";
             return refuse("disks.awake", self.awake.to_string(), expected);
         }
         for (field, watts) in [
@@ -394,7 +403,7 @@ impl Scheduler {
         }
         if self.max_spinups_per_day == Some(0) {
             let field = "scheduler.max_spinups_per_day";
-            return refuse(field, "0".to_owned(), "at least 1, or no number");
+            return refuse(field, "0".to_owned(), "at least 1 or omitted");
         }
         if self.turn == Duration::ZERO {
             return refuse("scheduler.turn", self.turn.to_string(), "above 0");
@@ -427,7 +436,7 @@ impl scenario::Scenario for Scenario {
             "reads" => "workload.arrivals.burst.reads",
             "reorder_gb" => {
                 let gigabytes = value.as_integer().filter(|count| *count >= 0);
-                let gigabytes = gigabytes.ok_or("reorder_gb is a whole number of GB")?;
+                let gigabytes = gigabytes.ok_or("reorder_gb must be a whole number of GB")?;
                 let bytes = Value::String(format!("{gigabytes}000000000B"));
                 return Ok(("scheduler.reorder".to_owned(), bytes));
             }

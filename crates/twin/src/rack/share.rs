@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_alone_is_as_fast_as_its_disks_and_two_fill_the_network() {
+    fn one_read_is_disk_bound_and_two_are_network_bound() {
         let rate = |reads: f64, rebuilds: f64| {
             max_min([reads, rebuilds], [READ, REBUILD], [ROOT, NIC], DISK)
         };
@@ -274,7 +274,7 @@ mod tests {
         /// In any order of flows each ends, none before its disks could have read it, and all
         /// together not before the network could have carried them.
         #[test]
-        fn all_that_begins_ends(
+        fn every_flow_ends_and_not_too_early(
             sizes in prop::collection::vec(1.0..1e9_f64, 1..40),
             gap in 0.0..2.0_f64,
         ) {
@@ -296,7 +296,7 @@ mod tests {
                 prop_assert!(server.is_current(version.unwrap()));
                 now = end.unwrap();
                 let flow = server.take_ended(now);
-                prop_assert!(flow.is_some(), "what was said to end has ended");
+                prop_assert!(flow.is_some(), "a flow ends at its planned end");
                 ended[flow.unwrap()] = Some(now);
             }
             for (flow, size) in sizes.iter().enumerate() {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gigabyte_takes_what_its_disks_take() {
+    fn gigabyte_read_is_limited_by_its_disks() {
         let mut server = Server::new([ROOT, NIC], DISK, [READ, REBUILD]);
         server.begin(at(5.0), Kind::Read, 1e9 / 15.0, 7);
         let (end, version) = server.next_end().unwrap();

@@ -38,7 +38,7 @@ mod tests {
     use super::SpinUpCounter;
 
     #[test]
-    fn a_day_is_any_day() {
+    fn day_is_any_24_hours() {
         let mut spins = SpinUpCounter::default();
         let at = |hours: u64| Instant::ZERO + Duration::from_secs(hours * 3600);
         for hours in [1, 20, 25, 26, 44] {

@@ -43,13 +43,13 @@ struct Auditor {
     slip: bool,
     reading: [u32; 4],
     found: Vec<String>,
-    woken: u64,
+    spin_ups: u64,
 }
 
 impl Auditor {
     fn new(slip: bool) -> Self {
         let state = vec![GroupState::Sleep; 48];
-        Self { state, slip, reading: [0; 4], found: Vec::new(), woken: 0 }
+        Self { state, slip, reading: [0; 4], found: Vec::new(), spin_ups: 0 }
     }
 
     fn awake(&self, class: usize) -> usize {
@@ -59,7 +59,7 @@ impl Auditor {
 
     fn serves(&mut self, group: u32, what: &str) {
         if self.state[group as usize] != GroupState::Serve {
-            self.found.push(format!("{what} of group {group}, which does not serve"));
+            self.found.push(format!("{what} of group {group}, which is not in service"));
         }
     }
 }
@@ -72,11 +72,11 @@ impl Observer<Rack> for Auditor {
                 if self.slip && is == GroupState::Sleep {
                     return;
                 }
-                self.woken += u64::from(is == GroupState::SpinUp);
+                self.spin_ups += u64::from(is == GroupState::SpinUp);
                 self.state[group as usize] = is;
                 let class = group as usize / 12;
                 if self.awake(class) > 1 {
-                    self.found.push(format!("two groups of class {class} are awake"));
+                    self.found.push(format!("two groups of class {class} are active"));
                 }
             }
             Observation::ServiceStarted { group } => {
@@ -100,7 +100,7 @@ impl Observer<Rack> for Auditor {
 }
 
 #[test]
-fn of_each_class_one_group_is_awake_and_only_it_is_read() {
+fn one_group_per_class_spins_and_only_it_is_read() {
     let rebuild = Some(Rebuild { group: 17, stacks: 400, stack: ByteCount::new(66_000_000) });
     let both = [Configuration::Pelican, Configuration::Reference];
     let runs =
@@ -114,19 +114,19 @@ fn of_each_class_one_group_is_awake_and_only_it_is_read() {
         let mut auditor = Auditor::new(false);
         let result = run_observed::<Rack, _>(&scenario, 7, &mut auditor).unwrap();
         assert_eq!(auditor.found, [""; 0]);
-        assert!(auditor.woken > 100);
-        assert_eq!(auditor.reading, [0; 4], "each read ended");
+        assert!(auditor.spin_ups > 100);
+        assert_eq!(auditor.reading, [0; 4], "every read ended");
         assert_eq!(result.rebuild.stacks, u64::from(rebuild.map_or(0, |of| of.stacks)));
         let mut canary = Auditor::new(true);
         run_observed::<Rack, _>(&scenario, 7, &mut canary).unwrap();
-        assert!(!canary.found.is_empty(), "the auditor finds what is wrong");
+        assert!(!canary.found.is_empty(), "the auditor finds the planted error");
     }
 }
 
 /// The controller that serves live decides as the paper says: the same reads in the same order.
 /// With equal machines the two differ only by their drawn times.
 #[test]
-fn the_controller_does_what_the_paper_says() {
+fn controller_matches_the_reference() {
     for rate in [0.25, 1.0, 4.0] {
         let [ours, papers] = [Configuration::Pelican, Configuration::Reference]
             .map(|configuration| Scenario { configuration, ..scenario(rate) })
@@ -147,7 +147,7 @@ fn the_controller_does_what_the_paper_says() {
 
 /// Serial spin-ups of a half: its two classes never spin up at the same time.
 #[test]
-fn in_the_prototype_the_classes_of_a_half_spin_up_one_after_the_other() {
+fn prototype_spins_up_classes_of_a_half_serially() {
     #[derive(Default)]
     struct Halves {
         spinning_up: [u32; 2],
@@ -177,7 +177,7 @@ fn in_the_prototype_the_classes_of_a_half_spin_up_one_after_the_other() {
 /// Reads arrive so rarely that none waits for another: eleven of twelve wait for a switch, and all
 /// for their seek.
 #[test]
-fn a_rack_that_idles_has_its_first_byte_after_a_switch() {
+fn idle_rack_first_byte_takes_one_group_switch() {
     let scenario = Scenario { window: Duration::from_secs(800 * 3600), ..scenario(0.001) };
     let result = run::<Rack>(&scenario, 1).unwrap();
     // The latencies of a group: 1.00, 10.32 and 2.41 s (the test of the distributions).
@@ -192,7 +192,7 @@ fn a_rack_that_idles_has_its_first_byte_after_a_switch() {
 }
 
 #[test]
-fn a_provisioned_rack_that_idles_takes_what_its_disks_take() {
+fn idle_provisioned_rack_runs_at_disk_speed() {
     let result = run::<Rack>(&provisioned(0.01), 1).unwrap();
     near(result.service.mean, 0.0042 + 1e9 / 15.0 / 105e6, 0.001);
     near(result.first_byte.p50, 0.0042, 0.01);
@@ -203,7 +203,7 @@ fn a_provisioned_rack_that_idles_takes_what_its_disks_take() {
 /// 64 Gbit/s of each root, of which 15 of 18 stacks are user bytes, or all where only 15 are read;
 /// and 40 of both networks.
 #[test]
-fn a_provisioned_rack_is_as_fast_as_its_links() {
+fn provisioned_rack_saturates_its_links() {
     let gbps = |nic: f64, read_stacks: u32| {
         let mut scenario = provisioned(20.0);
         scenario.window = HOUR;
@@ -217,7 +217,7 @@ fn a_provisioned_rack_is_as_fast_as_its_links() {
 }
 
 #[test]
-fn the_straw_man_reads_one_after_the_other_with_a_spin_up_before_each() {
+fn straw_man_spins_up_before_each_read() {
     let straw = |look_ahead| {
         let configuration = Configuration::Random { look_ahead };
         run::<Rack>(&Scenario { configuration, ..scenario(4.0) }, 1).unwrap()
@@ -232,7 +232,7 @@ fn the_straw_man_reads_one_after_the_other_with_a_spin_up_before_each() {
 /// 4,000 stacks of 66.5 MB in sequence take 0.638 s each, and twice that where clients, who always
 /// have requests, get half of the class.
 #[test]
-fn a_rebuild_has_what_is_left_and_at_least_its_share() {
+fn rebuild_gets_idle_time_and_at_least_its_share() {
     let stack = ByteCount::new(66_533_000);
     let rebuild = Some(Rebuild { group: 0, stacks: 4_000, stack });
     let took = |rate| {
@@ -251,7 +251,7 @@ fn a_rebuild_has_what_is_left_and_at_least_its_share() {
 
 /// If more disks are spinning up than are needed, a group is read sooner.
 #[test]
-fn fifteen_of_eighteen_need_not_wait_for_the_slowest_disks() {
+fn reading_15_of_18_stacks_skips_the_slowest_disks() {
     let mut enough = scenario(0.0625);
     enough.disks.read_stacks = 15;
     let all = run::<Rack>(&enough, 1).unwrap();
@@ -267,21 +267,21 @@ fn fifteen_of_eighteen_need_not_wait_for_the_slowest_disks() {
 /// A single read needs 15 disks of 24, and several waiting together a few more. No read waits
 /// longer than where all are spun up and each is mounted as soon as it spins.
 #[test]
-fn only_the_disks_that_are_needed_are_woken() {
-    let woken = |rate: f64, wakes| {
+fn only_needed_disks_are_spun_up() {
+    let run_with = |rate: f64, scope| {
         let mut scenario = scenario(rate);
         scenario.disks.read_stacks = 15;
-        scenario.disks.mount_each = wakes == SpinUpScope::All;
-        scenario.scheduler.wakes = wakes;
+        scenario.disks.mount_each = scope == SpinUpScope::All;
+        scenario.scheduler.wakes = scope;
         run::<Rack>(&scenario, 1).unwrap()
     };
-    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|wakes| woken(0.01, wakes));
+    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|scope| run_with(0.01, scope));
     near(needed.spin_ups / all.spin_ups, 15.0 / 24.0, 0.02);
-    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|wakes| woken(0.5, wakes));
+    let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|scope| run_with(0.5, scope));
     assert!(needed.spin_ups < 0.8 * all.spin_ups, "{} of {}", needed.spin_ups, all.spin_ups);
     let [own, theirs] = [needed.first_byte.p99, all.first_byte.p99];
     assert!(own < 1.1 * theirs, "{own} for {theirs}");
-    assert_eq!(needed.hash, woken(0.5, SpinUpScope::Needed).hash);
+    assert_eq!(needed.hash, run_with(0.5, SpinUpScope::Needed).hash);
     let mut whole = scenario(1.0);
     whole.scheduler.wakes = SpinUpScope::Needed;
     let error = run::<Rack>(&whole, 1).unwrap_err().to_string();
@@ -289,7 +289,7 @@ fn only_the_disks_that_are_needed_are_woken() {
 }
 
 #[test]
-fn what_lies_together_is_read_with_fewer_spin_ups() {
+fn colocated_blobs_need_fewer_spin_ups() {
     let jobs = |together| {
         let mut scenario = scenario(1.0);
         scenario.workload.jobs = super::Jobs { reads: 50, together };
@@ -300,7 +300,7 @@ fn what_lies_together_is_read_with_fewer_spin_ups() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_and_another_is_another() {
+fn seed_determines_the_run() {
     for scenario in [scenario(2.0), provisioned(2.0)] {
         let [first, again, other] = [1, 1, 2].map(|seed| run::<Rack>(&scenario, seed).unwrap());
         assert_eq!(first, again);
@@ -309,7 +309,7 @@ fn the_same_seed_is_the_same_run_and_another_is_another() {
 }
 
 #[test]
-fn what_is_no_rack_is_refused() {
+fn invalid_rack_is_rejected() {
     let refused = |change: fn(&mut Scenario), named: &str| {
         let mut scenario = scenario(1.0);
         change(&mut scenario);
@@ -342,7 +342,7 @@ fn what_is_no_rack_is_refused() {
 const FILE: &str = "system = \"pelican\"\nworkload = { arrivals = { poisson = { rate = 1.0 } } }";
 
 #[test]
-fn a_file_says_only_what_is_not_the_papers() {
+fn omitted_fields_default_to_the_paper() {
     let head: Head = settings::from_toml(FILE).unwrap();
     assert_eq!(head.system, SystemName::Pelican);
     let table: Table = toml::from_str(FILE).unwrap();
@@ -361,7 +361,7 @@ fn a_file_says_only_what_is_not_the_papers() {
 }
 
 #[test]
-fn a_run_is_recorded_and_drawn() {
+fn run_is_recorded_and_drawn() {
     let scenario = scenario(1.0);
     let timelines: Vec<_> = [1, 2]
         .map(|seed| {
@@ -389,7 +389,7 @@ fn a_run_is_recorded_and_drawn() {
 
 /// The files of the repository are valid, and each check has a proper band.
 #[test]
-fn the_statements_of_the_paper_can_be_read() {
+fn paper_statements_parse() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pelican");
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -156,7 +156,7 @@ impl Workload {
                     return refuse("trace", value, "from 1 to 1000000 reads in the order of time");
                 }
                 if let Some(read) = reads.iter().find(|read| read.group >= groups) {
-                    return refuse("group", read.group.to_string(), "one of the rack's");
+                    return refuse("group", read.group.to_string(), "a group of the rack");
                 }
                 if let Some(read) = reads.iter().find(|read| read.size == ByteCount::ZERO) {
                     return refuse("size", read.size.to_string(), "at least one byte");
@@ -191,7 +191,7 @@ impl Sizes {
                 let [low, high, mean] = [min, max, mean].map(to_f64);
                 if !(low > 0.0 && low < mean && mean < (low + high) / 2.0) {
                     let value = format!("{min} to {max}, mean {mean}");
-                    return refuse(value, "a mean above the smallest and below the middle");
+                    return refuse(value, "a mean above the minimum and below the midpoint");
                 }
                 let (below, span) = (mean - low, high - low);
                 Ok(SizeSampler::Exponential { low, span, scale: scale(below, span) })
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_at_random_have_their_rate_and_go_to_all_groups_alike() {
+    fn poisson_reads_have_their_rate_and_spread_evenly() {
         let all = reads(&Workload::poisson(2.0));
         let count = all.len() as f64;
         assert!((count / 200_000.0 - 1.0).abs() < 0.01, "{count} in 100,000 s at 2 a second");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_images_have_the_mean_and_the_bounds_of_the_paper() {
+    fn image_sizes_match_mean_and_bounds_of_the_paper() {
         let [min, max, mean] = [200_000_000, 9_000_000_000, 3_300_000_000].map(ByteCount::new);
         let sizes = Sizes::Exponential { min, max, mean };
         let all = reads(&Workload { sizes, ..Workload::poisson(1.0) });
@@ -408,7 +408,7 @@ mod tests {
     /// A job of 40 reads lies in 40 groups drawn one by one, or in two, or in three if it begins
     /// late in its first.
     #[test]
-    fn what_was_written_together_is_read_together() {
+    fn blobs_written_together_are_read_together() {
         let groups = |together| {
             let jobs = Jobs { reads: 40, together };
             let all = reads(&Workload { jobs, ..Workload::poisson(4.0) });
@@ -423,14 +423,14 @@ mod tests {
         };
         let (apart, count) = groups(1);
         assert!((38.5..=39.9).contains(&apart), "{apart}");
-        assert!((count as f64 / 400_000.0 - 1.0).abs() < 0.05, "the rate is that of reads");
+        assert!((count as f64 / 400_000.0 - 1.0).abs() < 0.05, "the rate counts reads, not jobs");
         let (together, _) = groups(30);
         assert!((2.1..=2.5).contains(&together), "{together}");
         assert!((groups(10_000).0 - 1.0).abs() < 0.02);
     }
 
     #[test]
-    fn a_burst_has_its_reads_in_its_time_and_a_trace_its_own() {
+    fn burst_and_trace_yield_their_own_reads() {
         let over = Duration::from_secs(60);
         let arrivals = Arrivals::Burst { reads: 480, over };
         let all = reads(&Workload { arrivals, ..Workload::poisson(1.0) });
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn invalid_workload_is_rejected() {
         let refused = |workload: Workload, named: &str| {
             let error = workload.validate(48).unwrap_err().to_string();
             assert!(error.starts_with(named), "{error}");

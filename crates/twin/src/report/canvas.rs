@@ -355,15 +355,15 @@ impl Canvas {
 
     fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
         let written = self.svg.write_fmt(arguments);
-        assert!(written.is_ok(), "a string takes what is written to it");
+        assert!(written.is_ok(), "writing to a string never fails");
     }
 }
 
 /// Escapes the special characters of XML.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
@@ -386,7 +386,7 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
 /// Splits a name into one line, or two where it needs more space.
 fn wrap(name: &str, room: f64) -> Vec<&str> {
     let middle = name.len() / 2;
-    let spaces = name.char_indices().filter(|(_, letter)| *letter == ' ').map(|(at, _)| at);
+    let spaces = name.char_indices().filter(|(_, character)| *character == ' ').map(|(at, _)| at);
     match spaces.min_by_key(|at| at.abs_diff(middle)) {
         Some(at) if CHAR_WIDTH * text_width(name) > room => vec![&name[..at], &name[at + 1..]],
         _ => vec![name],

@@ -23,8 +23,8 @@ pub fn figure(data: &FigureData) -> String {
 fn lines(data: &FigureData) -> String {
     let points = || data.series.iter().filter(|series| !constant(series)).flat_map(|s| &s.points);
     let places = || points().map(|point| point.x).chain(data.paper.iter().map(|mark| mark.x));
-    let x = Scale::of(places(), data.x.log, true);
-    let y = Scale::of(heights(data), data.y.log, false);
+    let x = Scale::covering(places(), data.x.log, true);
+    let y = Scale::covering(heights(data), data.y.log, false);
     let mut canvas = Canvas::new(&data.title, &legend(data, Key::Line), x, y);
     canvas.y_axis(&data.y.label);
     let mut marks: Vec<f64> = points().map(|point| point.x).collect();
@@ -50,13 +50,13 @@ fn lines(data: &FigureData) -> String {
             .collect();
         canvas.curve(style, &points, few);
     }
-    papers(data, &mut canvas);
+    paper_points(data, &mut canvas);
     canvas.finish()
 }
 
 fn bars(data: &FigureData) -> String {
     let (x, named) = places(data);
-    let y = Scale::of(heights(data), data.y.log, false);
+    let y = Scale::covering(heights(data), data.y.log, false);
     let mut canvas = Canvas::new(&data.title, &legend(data, Key::Fill), x, y);
     canvas.y_axis(&data.y.label);
     canvas.x_axis(&data.x.label, &named);
@@ -93,7 +93,7 @@ fn stacked(data: &FigureData) -> String {
         parts.filter_map(|part| part.points.get(at)).map(|point| point.median).sum()
     };
     let count = data.series.first().map_or(0, |series| series.points.len());
-    let y = Scale::of((0..count).map(|at| below(data.series.len(), at)), false, false);
+    let y = Scale::covering((0..count).map(|at| below(data.series.len(), at)), false, false);
     let mut canvas = Canvas::new(&data.title, &legend(data, Key::Fill), x, y);
     canvas.y_axis(&data.y.label);
     canvas.x_axis(&data.x.label, &named);
@@ -112,7 +112,7 @@ fn stacked(data: &FigureData) -> String {
     canvas.finish()
 }
 
-fn papers(data: &FigureData, canvas: &mut Canvas) {
+fn paper_points(data: &FigureData, canvas: &mut Canvas) {
     for mark in &data.paper {
         canvas.paper(style(data, mark.series), mark.x, mark.y);
     }
@@ -132,7 +132,7 @@ fn places(data: &FigureData) -> (Scale, Vec<(f64, String)>) {
     let points = data.series.first().map(|series| series.points.as_slice()).unwrap_or_default();
     let ends = points.iter().flat_map(|point| [point.x - 0.5, point.x + 0.5]);
     let named = points.iter().map(|point| (point.x, point.label.clone())).collect();
-    (Scale::of(ends, false, true), named)
+    (Scale::covering(ends, false, true), named)
 }
 
 /// Returns the position and width of one of several bars side by side.

@@ -54,7 +54,7 @@ pub fn html(report: &Report, head: &Head) -> String {
 
 fn put(page: &mut String, arguments: std::fmt::Arguments<'_>) {
     let written = page.write_fmt(arguments);
-    assert!(written.is_ok(), "a string takes what is written to it");
+    assert!(written.is_ok(), "writing to a string never fails");
 }
 
 fn opening(page: &mut String, report: &Report, head: &Head) {
@@ -118,7 +118,7 @@ fn section(page: &mut String, statement: &StatementReport) {
     );
     checks(page, statement);
     if statement.misses() {
-        let explanation = statement.explanation.as_deref().unwrap_or("Not explained yet.");
+        let explanation = statement.explanation.as_deref().unwrap_or("Not explained.");
         put(
             page,
             format_args!(
@@ -255,7 +255,7 @@ fn constraints(page: &mut String, report: &Report) {
             let (id, run) = (escape(&statement.id), escape(&of.run));
             put(page, format_args!("<tr><td>{id}<td>{run}"));
             for number in numbers(of) {
-                let shown = with_unit(number.unit.of(number.value), number.unit);
+                let shown = with_unit(number.unit.convert(number.value), number.unit);
                 put(page, format_args!("<td class=\"number\">{shown}"));
             }
             let line = escape(&of.companions.constraints.line());
@@ -265,12 +265,12 @@ fn constraints(page: &mut String, report: &Report) {
     page.push_str("</tbody></table></div>\n");
 }
 
-fn numbers(of: &PointCompanions) -> &[CompanionFigure] {
-    &of.companions.numbers
+fn numbers(companions: &PointCompanions) -> &[CompanionFigure] {
+    &companions.companions.numbers
 }
 
 fn misses(page: &mut String, report: &Report) {
-    page.push_str("<h2>What misses</h2>\n");
+    page.push_str("<h2>Misses</h2>\n");
     if !report.statements.iter().any(StatementReport::misses) {
         page.push_str("<p>Every check hits.</p>\n");
         return;
@@ -324,7 +324,7 @@ fn assumptions(page: &mut String, report: &Report) {
     }
     let fitted = report.statements.iter().filter(|statement| !statement.fitted.is_empty());
     page.push_str(
-        "<h3>What was fitted to what</h3>\n<div class=\"scroll\"><table><thead><tr><th>Statement\
+        "<h3>Fitted parameters</h3>\n<div class=\"scroll\"><table><thead><tr><th>Statement\
          <th>Parameter<th>Chosen for</tr></thead><tbody>",
     );
     for statement in fitted {

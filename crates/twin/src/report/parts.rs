@@ -19,7 +19,7 @@ pub struct Facts {
 
 pub(super) fn put(page: &mut String, arguments: std::fmt::Arguments<'_>) {
     let written = page.write_fmt(arguments);
-    assert!(written.is_ok(), "a string takes what is written to it");
+    assert!(written.is_ok(), "writing to a string never fails");
 }
 
 pub(super) fn open(title: &str, facts: &Facts) -> String {

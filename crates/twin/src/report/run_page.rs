@@ -37,7 +37,7 @@ pub struct ResultRow {
 /// and the results.
 ///
 /// # Panics
-/// Without a course.
+/// When there is no timeline.
 #[must_use]
 pub fn run_page<S: ReportedSystem>(
     scenario: &S::Scenario,
@@ -45,7 +45,7 @@ pub fn run_page<S: ReportedSystem>(
     rows: &[ResultRow],
     facts: &Facts,
 ) -> String {
-    assert!(!timelines.is_empty(), "a run has a course");
+    assert!(!timelines.is_empty(), "a run has a timeline");
     let mut page = open(&format!("Simulated run of {}", facts.scenario), facts);
     totals(&mut page, rows, S::HIGHLIGHTS);
     let time = TimeAxis::new(scenario.window(), timelines);
@@ -150,7 +150,7 @@ impl TimeAxis {
         }
     }
 
-    /// Returns the middle of a column of a course.
+    /// Returns the middle of a column of a timeline.
     fn middle(&self, timeline: &impl Timeline, column: usize) -> f64 {
         let (from, to) = (count(column), count(column + 1));
         let [from, to] = [from, to].map(|edge| (edge * timeline.column_s()).min(timeline.end_s()));
@@ -164,8 +164,8 @@ fn plot<C: Timeline>(page: &mut String, time: &TimeAxis, timelines: &[C], pictur
     let top = picture.curves.iter().map(most).fold(0.0, f64::max);
     let unit = picture.dimension.unit(top);
     let bound = picture.bound.filter(|(bound, _)| top >= bound * BOUND_SHARE);
-    let tops = [top].into_iter().chain(bound.map(|(bound, _)| bound)).map(|top| unit.of(top));
-    let y = Scale::of(tops.chain([0.0]), false, false);
+    let tops = [top].into_iter().chain(bound.map(|(bound, _)| bound)).map(|top| unit.convert(top));
+    let y = Scale::covering(tops.chain([0.0]), false, false);
     let mut legend = vec![(Key::Line(1), format!("seed {}", timelines[0].seed()))];
     if timelines.len() > 1 {
         legend.push((Key::Other, "other seeds".to_owned()));
@@ -176,18 +176,19 @@ fn plot<C: Timeline>(page: &mut String, time: &TimeAxis, timelines: &[C], pictur
     canvas.y_axis(&axis(picture.title, unit));
     time.draw(&mut canvas);
     for (timeline, curve) in timelines.iter().zip(&picture.curves).skip(1) {
-        let point = |(column, mean): (usize, &f64)| [time.middle(timeline, column), unit.of(*mean)];
+        let point =
+            |(column, mean): (usize, &f64)| [time.middle(timeline, column), unit.convert(*mean)];
         canvas.other(&curve.mean.iter().enumerate().map(point).collect::<Vec<_>>());
     }
     let first = &picture.curves[0];
     let point = |(column, mean): (usize, &f64)| {
         let [mean, min, max] =
-            [*mean, first.min[column], first.max[column]].map(|value| unit.of(value));
+            [*mean, first.min[column], first.max[column]].map(|value| unit.convert(value));
         [time.middle(&timelines[0], column), mean, min, max]
     };
     canvas.curve(1, &first.mean.iter().enumerate().map(point).collect::<Vec<_>>(), false);
     if let Some((bound, name)) = bound {
-        canvas.limit_left(unit.of(bound), name);
+        canvas.limit_left(unit.convert(bound), name);
     }
     framed(page, picture.title, &picture.note, &canvas.finish());
 }

@@ -11,7 +11,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// Returns a scale that shows all of these values; from zero on, unless it is logarithmic or
     /// `tight`.
-    pub(crate) fn of(values: impl Iterator<Item = f64>, log: bool, tight: bool) -> Self {
+    pub(crate) fn covering(values: impl Iterator<Item = f64>, log: bool, tight: bool) -> Self {
         let usable = values.filter(|value| value.is_finite() && (!log || *value > 0.0));
         let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
@@ -31,7 +31,7 @@ impl Scale {
 
     /// Returns a scale from one value to another, and nothing beyond.
     pub(crate) fn exact(low: f64, high: f64) -> Self {
-        assert!(low < high, "a scale has a length");
+        assert!(low < high, "the low end is below the high end");
         Self { low, high, log: false }
     }
 

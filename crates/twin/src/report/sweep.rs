@@ -137,9 +137,9 @@ fn points(along: &SweepField, cells: &[&Cell], unit: Unit) -> Vec<PlotPoint> {
         points.push(PlotPoint {
             x: number.filter(|_| is_number(along)).unwrap_or(place),
             label: label.clone(),
-            median: unit.of(cell.median),
-            min: unit.of(cell.min),
-            max: unit.of(cell.max),
+            median: unit.convert(cell.median),
+            min: unit.convert(cell.min),
+            max: unit.convert(cell.max),
         });
         place += 1.0;
     }
@@ -172,7 +172,7 @@ fn last_word(field: &str) -> &str {
 
 /// Draws the heat map: the first field from top to bottom, the second from left to right.
 fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String {
-    let medians = || metric.cells.iter().map(|cell| metric.unit.of(cell.median));
+    let medians = || metric.cells.iter().map(|cell| metric.unit.convert(cell.median));
     let (least, most) = min_max(medians());
     let log = is_wide(medians());
     let strength = |value: f64| {
@@ -207,7 +207,7 @@ fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String
     for (index, cell) in metric.cells.iter().enumerate() {
         let (row, column) = (index / columns.values.len(), index % columns.values.len());
         let (left, below) = (count(column), high - count(row) - 1.0);
-        let strength = strength(metric.unit.of(cell.median));
+        let strength = strength(metric.unit.convert(cell.median));
         let (gap_x, gap_y) = (1.0 / cell_width, 1.0 / cell_height);
         let edges = [left + gap_x, left + 1.0 - gap_x, below + gap_y, below + 1.0 - gap_y];
         canvas.cells(&[edges], strength);
@@ -219,7 +219,7 @@ fn heat(rows: &SweepField, columns: &SweepField, metric: &SweepMetric) -> String
 
 /// Returns the text that fits in a cell: the median, and the range below it.
 fn texts(cell: &Cell, unit: Unit, width: f64, height: f64) -> Vec<String> {
-    let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.of(value));
+    let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.convert(value));
     if width < 42.0 {
         return Vec::new();
     }
@@ -262,7 +262,7 @@ fn table(page: &mut String, sweep: &SweepResult, metric: &SweepMetric) {
 /// Formats a median with the range over the seeds: `2.54 (2.31 to 2.6)`.
 #[must_use]
 pub fn with_range(cell: &Cell, unit: Unit) -> String {
-    let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.of(value));
+    let [median, min, max] = [cell.median, cell.min, cell.max].map(|value| unit.convert(value));
     if min >= max || !median.is_finite() {
         return number(median);
     }

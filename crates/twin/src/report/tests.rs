@@ -28,10 +28,10 @@ fn head() -> Head {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn page_is_self_contained() {
     let page = html(&report(&["M2", "E4", "E6", "E10"]), &head());
-    for foreign in ["<script", "<link", "<img", "url(", "@import", "src=", "href=\"h"] {
-        assert!(!page.contains(foreign), "{foreign}");
+    for external in ["<script", "<link", "<img", "url(", "@import", "src=", "href=\"h"] {
+        assert!(!page.contains(external), "{external}");
     }
     assert!(page.contains("a stand-in &lt;for&gt; the engine"));
     assert_eq!(page.matches("<svg").count(), 4);
@@ -41,7 +41,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn a_miss_is_explained_and_a_hit_is_not() {
+fn misses_are_explained_and_hits_are_not() {
     let page = html(&report(&["M2"]), &head());
     assert!(page.contains("Every check hits."));
     let page = html(&report(&["E4"]), &head());
@@ -51,17 +51,17 @@ fn a_miss_is_explained_and_a_hit_is_not() {
 }
 
 #[test]
-fn constraints_stand_beside_the_tails_of_own_targets() {
+fn constraints_appear_beside_tails_of_own_targets() {
     let page = html(&report(&["B2"]), &head());
     assert!(page.contains("Constraints beside the tails"));
     assert_eq!(page.matches("<td>fulgurite-siege<td").count(), 1);
-    assert!(page.contains("held; no window of two days to ask about"));
+    assert!(page.contains("met; no window of two days to check"));
     assert!(!html(&report(&["E4"]), &head()).contains("Constraints beside"));
 }
 
 /// Writes the whole page to the path in `FULGURITE_REPORT`, for inspection.
 #[test]
-fn every_statement_is_on_the_page() {
+fn page_contains_every_statement() {
     let suite = Suite::<Glass>::read(&files()).unwrap().with_seeds(1).unwrap();
     let page = html(&suite.run(&StandIn, &mut |_| ()), &head());
     for id in suite.ids() {
@@ -76,7 +76,7 @@ fn every_statement_is_on_the_page() {
 fn check_svg(page: &str) {
     for svg in page.split("<svg ").skip(1) {
         let svg = svg.split("</svg>").next().unwrap();
-        assert!(!svg.contains("NaN") && !svg.contains("\"inf"), "a number is none");
+        assert!(!svg.contains("NaN") && !svg.contains("\"inf"), "a number is not finite");
         let frame: Vec<f64> = svg
             .split("viewBox=\"0 0 ")
             .nth(1)
@@ -97,7 +97,7 @@ fn check_svg(page: &str) {
 }
 
 #[test]
-fn the_page_of_a_sweep_has_pictures_and_tables() {
+fn sweep_page_has_pictures_and_tables() {
     let base = toml::Table::try_from(scenario(Policy::silica())).unwrap();
     let over =
         |field: &str, values: Vec<toml::Value>| SweepAxis { field: field.to_owned(), values };
@@ -127,7 +127,7 @@ fn the_page_of_a_sweep_has_pictures_and_tables() {
 }
 
 #[test]
-fn the_page_of_a_run_shows_it_over_time() {
+fn run_page_shows_the_run_over_time() {
     let scenario = scenario(Policy::fulgurite());
     let timelines: Vec<_> = [1, 2]
         .map(|seed| {
@@ -169,22 +169,22 @@ fn the_page_of_a_run_shows_it_over_time() {
 }
 
 #[test]
-fn relations_are_numbers() {
+fn relations_are_formatted_as_numbers() {
     let mut row = report(&["M2"]).rows().next().unwrap().clone();
     row.details.unit = Unit::Hours;
-    let mut said = |ours: f64, band: [Option<f64>; 2], expect: &str| {
+    let mut assert_relation = |ours: f64, band: [Option<f64>; 2], expect: &str| {
         (row.ours, row.band) = (Some(ours), band);
-        row.expected = Expected::Words("as it is put".to_owned());
+        row.expected = Expected::Words("in words".to_owned());
         assert_eq!(relation(&row).as_deref(), Some(expect));
         row.expected = Expected::Value(1.0);
-        assert_eq!(relation(&row), None, "a value is no relation");
+        assert_eq!(relation(&row), None, "a value is not a relation");
     };
-    said(0.94, [Some(0.0), Some(0.6)], "0.94 > 0.6 h");
-    said(1.42, [None, Some(1.5)], "1.42 <= 1.5 h");
-    said(1.79, [Some(1.5), Some(2.2)], "1.5 <= 1.79 <= 2.2 h");
-    said(1.2, [Some(1.5), Some(2.2)], "1.2 < 1.5 h");
-    said(97.0, [Some(96.0), None], "97 >= 96 h");
-    said(1.0004, [None, Some(1.0)], "1.000400 > 1 h");
+    assert_relation(0.94, [Some(0.0), Some(0.6)], "0.94 > 0.6 h");
+    assert_relation(1.42, [None, Some(1.5)], "1.42 <= 1.5 h");
+    assert_relation(1.79, [Some(1.5), Some(2.2)], "1.5 <= 1.79 <= 2.2 h");
+    assert_relation(1.2, [Some(1.5), Some(2.2)], "1.2 < 1.5 h");
+    assert_relation(97.0, [Some(96.0), None], "97 >= 96 h");
+    assert_relation(1.0004, [None, Some(1.0)], "1.000400 > 1 h");
     let made =
         |made| format_inputs(&RelationInputs { made, of: vec![5.76, 2.54], unit: Unit::Hours });
     assert_eq!(made(Derivation::Ratio), "5.76 / 2.54 h");
@@ -193,7 +193,7 @@ fn relations_are_numbers() {
 
 /// The inputs of a relation are shown with it, for the files of the repository.
 #[test]
-fn a_ratio_says_of_what() {
+fn ratio_lists_its_inputs() {
     let report = report(&["E7"]);
     let ratio = report.rows().find(|row| row.id == "E7.ratio").unwrap();
     let working = ratio.details.working.as_ref().unwrap();

@@ -19,7 +19,7 @@ fn over<const N: usize>(field: &str, values: [impl Into<Value>; N]) -> SweepAxis
 }
 
 #[test]
-fn all_combinations_run_and_results_are_where_they_belong() {
+fn sweep_runs_all_combinations_in_order() {
     let two = vec![over("shuttles", [2, 4]), over("throughput", [30, 60, 210])];
     let sweep = Sweep::<Glass>::new(&base(), &Table::new(), two).unwrap();
     let labels: Vec<String> = sweep.points().iter().map(|point| point.labels.join(" ")).collect();
@@ -43,7 +43,7 @@ fn all_combinations_run_and_results_are_where_they_belong() {
 }
 
 #[test]
-fn what_cannot_be_swept_is_refused_before_anything_runs() {
+fn invalid_sweep_is_rejected_before_any_run() {
     let refused = |over: Vec<SweepAxis>, expect: Expect| {
         let InvalidSweep { at, problem } =
             Sweep::<Glass>::new(&base(), &Table::new(), over).unwrap_err();
@@ -52,16 +52,16 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
         let at = if at.is_empty() { at } else { format!("{at}:\n") };
         expect.assert_eq(&format!("{at}{problem}"));
     };
-    refused(vec![], expect!["a sweep is over 1 to 2 fields, not 0"]);
+    refused(vec![], expect!["a sweep has 1 to 2 fields, not 0"]);
     let platters = || over("platters", [100, 200]);
-    refused(vec![platters(), platters()], expect!["platters: it is given twice"]);
+    refused(vec![platters(), platters()], expect!["platters: the field is given twice"]);
     refused(vec![over("platters", [7, 8, 7])], expect!["platters: the value 7 is given twice"]);
     // Only the last corner is impossible: more platters than the smaller library has slots.
     refused(
         vec![over("library.storage_racks", [7, 1]), over("platters", [300, 2000])],
         expect![[r#"
             library.storage_racks=1 and platters=2000:
-            platters is 2000, but must be at most 990, the slots that are homes"#]],
+            platters is 2000, but must be at most 990, the number of home slots"#]],
     );
     refused(
         vec![over("library.storage_racks", [7]), over("library.shutles", [1])],
@@ -72,12 +72,12 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
     let many: Vec<Value> = (0..=i64::try_from(POINTS_MAX).unwrap()).map(Value::Integer).collect();
     refused(
         vec![SweepAxis { field: "platters".to_owned(), values: many }],
-        expect!["401 combinations, but there must be 1 to 400"],
+        expect!["401 combinations; the limit is 1 to 400"],
     );
 }
 
 #[test]
-fn a_policy_is_chosen_before_its_fields() {
+fn policy_is_set_before_its_fields() {
     let mut set = Table::new();
     set.insert("policy.customer_slots".to_owned(), 2.into());
     let policies = over("policy", ["silica", "fulgurite"]);
@@ -89,7 +89,7 @@ fn a_policy_is_chosen_before_its_fields() {
 }
 
 #[test]
-fn metrics_have_names() {
+fn metrics_are_found_by_name() {
     assert_eq!(
         check_metrics::<RunResult>(&["completion.p999".to_owned(), "utilization".to_owned()]),
         Ok(())

@@ -32,7 +32,7 @@ fn request(seeds: usize, is_recorded: bool, done: &(dyn Fn() + Sync)) -> RunRequ
 }
 
 #[test]
-fn runs_by_name_are_the_runs_of_the_type() {
+fn runs_by_name_equal_typed_runs() {
     let count = AtomicUsize::new(0);
     let done = || {
         count.fetch_add(1, Ordering::Relaxed);
@@ -49,11 +49,15 @@ fn runs_by_name_are_the_runs_of_the_type() {
     assert_eq!(events.values, [1000.0, 1000.0, 1000.0]);
     assert!(runs.report(&[], &Facts::default()).is_none(), "nothing was recorded");
     let again = scenario(&read.to_toml().unwrap()).unwrap();
-    assert_eq!(format!("{again:?}"), format!("{read:?}"), "what is written is read again");
+    assert_eq!(
+        format!("{again:?}"),
+        format!("{read:?}"),
+        "a written scenario parses to the same one"
+    );
 }
 
 #[test]
-fn a_recorded_run_has_a_page_and_its_courses() {
+fn recorded_run_has_page_and_timelines() {
     let runs = scenario(QUEUE).unwrap().run(&request(2, true, &|| ()), None).unwrap();
     let (page, json) = runs.report(&[], &Facts::default()).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
@@ -63,7 +67,7 @@ fn a_recorded_run_has_a_page_and_its_courses() {
 }
 
 #[test]
-fn what_is_wrong_is_told_apart() {
+fn syntax_and_value_errors_are_distinct() {
     let syntax = scenario(&format!("{QUEUE}color = 1\n"));
     assert!(matches!(syntax, Err(ScenarioError::Syntax(_))), "{syntax:?}");
     let value = scenario(&QUEUE.replace("0.5", "1.5")).unwrap_err();
@@ -103,7 +107,7 @@ impl Write for Full {
 }
 
 #[test]
-fn the_log_is_that_of_the_first_seed_whole_or_an_error() {
+fn log_covers_the_first_seed_completely_or_fails() {
     let text = toml::to_string(&crate::glass::tests::scenario(Policy::silica())).unwrap();
     let library = scenario(&text).unwrap();
     assert!(library.has_log());
@@ -117,14 +121,14 @@ fn the_log_is_that_of_the_first_seed_whole_or_an_error() {
     let (one, two) = (log_of(1), log_of(2));
     assert_eq!(one, two, "other seeds have no log");
     let last = String::from_utf8(one).unwrap();
-    assert!(last.trim_end().lines().last().unwrap().contains("\"end\""), "the log has its end");
+    assert!(last.trim_end().lines().last().unwrap().contains("\"end\""), "the log is complete");
     let sink: LogSink = Box::new(Full(last.len() / 2));
     let failed = library.run(&request(1, false, &|| ()), Some(sink)).unwrap_err();
     assert!(matches!(failed, super::RunError::Log(_)), "{failed:?}");
 }
 
 #[test]
-fn a_sweep_by_name_is_that_of_the_type() {
+fn sweep_by_name_equals_typed_sweep() {
     let table: Table = toml::from_str(QUEUE).unwrap();
     let values = vec![Value::Integer(1), Value::Integer(4)];
     let over = vec![SweepAxis { field: "servers".to_owned(), values }];
@@ -142,7 +146,7 @@ fn a_sweep_by_name_is_that_of_the_type() {
 }
 
 #[test]
-fn every_system_has_metrics_and_refuses_others() {
+fn systems_have_metrics_and_reject_unknown_ones() {
     for system in ALL {
         assert!(!metrics(system, &[]).unwrap().is_empty(), "{system:?}");
         let unknown = metrics(system, &["no.such".to_owned()]).unwrap_err();

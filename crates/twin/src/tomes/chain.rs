@@ -25,7 +25,10 @@ use super::group::Group;
 pub fn mttdl_by_chain(group: &Group) -> Result<f64, String> {
     group.validate()?;
     if group.repair_is_fixed {
-        return Err("group: the chain has exponential repairs only".to_owned());
+        return Err(
+            "group: the chain needs exponential repair times; set repair_is_fixed to false"
+                .to_owned(),
+        );
     }
     let (fails, stuck) = (group.failures(), group.stuck());
     let (mut takes, mut loses) = (0.0, 0.0);
@@ -62,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failure_is_the_textbooks_formula() {
+    fn one_failure_matches_the_textbook_formula() {
         let (disks, fails, repairs) = (16.0, 1e-5, 1e-2);
         let exact =
             ((2.0 * disks - 1.0) * fails + repairs) / (disks * (disks - 1.0) * fails * fails);
@@ -71,7 +74,7 @@ mod tests {
 
     /// Values from a solver of the chain's equations, in another language.
     #[test]
-    fn more_failures_are_what_equations_say() {
+    fn several_failures_match_the_solved_equations() {
         let group = |inter| Group { inter, ..Group::default() };
         check(group(2), 6.091e7, 1e-3);
         check(group(3), 1.402e10, 1e-3);
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_parity_in_segments_one_failure_less_is_survived() {
+    fn without_segment_parity_one_failure_less_is_survived() {
         let group = |inter| Group { inter, intra: Some(0), ..Group::default() };
         check(group(1), 6_253.0, 1e-3);
         check(group(2), 4.299e5, 1e-3);
@@ -88,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_repair_is_none_of_the_chains() {
+    fn chain_rejects_fixed_repair_times() {
         let group = Group { repair_is_fixed: true, ..Group::default() };
         assert!(mttdl_by_chain(&group).unwrap_err().contains("exponential"));
     }

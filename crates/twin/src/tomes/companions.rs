@@ -24,7 +24,7 @@ impl PaperSystem for Tomes {
         let power = all(|run| run.power);
         let mut numbers = vec![
             number("protected_tb", "Protected, TB", protected, Unit::One),
-            number("spinning_max", "Disks that spin, at most", most, Unit::One),
+            number("spinning_max", "Maximum spinning disks", most, Unit::One),
             number("power_w", "Mean power, W", power, Unit::One),
         ];
         numbers[0].words = Some(format!("{protected:.1} TB protected"));

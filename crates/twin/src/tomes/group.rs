@@ -78,19 +78,19 @@ impl Group {
         let wrong = |what: &str| Err(format!("group: {what}"));
         let times = [self.life_h, self.repair_h, self.latent_h, self.scrub_h];
         if times.iter().any(|hours| !(*hours > 0.0 && hours.is_finite())) {
-            return wrong("times are above 0");
+            return wrong("times must be above 0");
         }
         if !(1..=64).contains(&self.inter)
             || !(self.inter..=1_000).contains(&self.disks.saturating_sub(1))
         {
-            return wrong("from 1 to 64 disks may be lost, of more disks, 1,001 at most");
+            return wrong("inter must be from 1 to 64 and below disks, which must be at most 1001");
         }
         if !(0.0..1.0).contains(&self.runs_on) || self.segments == 0 {
-            return wrong("runs_on is from 0 to below 1, and a disk has segments");
+            return wrong("runs_on must be from 0 to below 1, and segments at least 1");
         }
         let costs = [self.spin_up_h, self.spin_ups];
         if costs.iter().any(|cost| !(0.0..=1e6).contains(cost)) {
-            return wrong("what spin-ups cost is from 0 to 1000000");
+            return wrong("spin_up_h and spin_ups must be from 0 to 1000000");
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ mod tests {
     use super::Group;
 
     #[test]
-    fn without_parity_in_segments_hardly_a_group_can_be_rebuilt() {
+    fn without_segment_parity_rebuilds_mostly_fail() {
         let group = Group { inter: 1, intra: Some(0), ..Group::default() };
         assert!((group.unreadable() - 0.394_79).abs() < 1e-5);
         assert!((group.stuck() - 0.999_46).abs() < 1e-5);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_woken_lives_shorter() {
+    fn spin_ups_shorten_disk_life() {
         let never = Group::default();
         assert!((never.failures() - 1e-5).abs() < 1e-18);
         let often = Group { spin_up_h: 10.0, spin_ups: 876.6, ..never };
@@ -179,7 +179,7 @@ mod tests {
     /// Disks drawn one by one, with the position and length of each error, are unreadable as often
     /// as computed.
     #[test]
-    fn drawn_disks_are_unreadable_as_often() {
+    fn sampled_disks_match_unreadable_probability() {
         const DISKS: u32 = 200_000;
         let mut random = Seed::new(7).stream();
         for (runs_on, parity) in [(0.0, 1), (0.3, 1), (0.3, 2), (0.3, 3)] {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_group_is_refused() {
+    fn invalid_group_is_rejected() {
         let group = Group::default();
         assert_eq!(group.validate(), Ok(()));
         assert!(Group { inter: 16, ..group }.validate().is_err());

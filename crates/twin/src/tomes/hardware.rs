@@ -78,8 +78,7 @@ impl Hardware {
     #[must_use]
     pub fn cost(&self, raw_terabytes: f64, terabytes: f64, spinning: f64) -> Cost {
         let tomes = (raw_terabytes / terabytes).ceil();
-        let given = self.terabyte_w;
-        let watts = given.unwrap_or_else(|| self.mean_terabyte_w(spinning, terabytes));
+        let watts = self.terabyte_w.unwrap_or_else(|| self.mean_terabyte_w(spinning, terabytes));
         let yearly = energy_dollars(raw_terabytes * watts, self.kwh_dollars);
         Cost { tomes, fixed: tomes * self.tome_dollars, yearly }
     }
@@ -119,7 +118,7 @@ mod tests {
     use crate::tomes::layout::{Code, raw};
 
     #[test]
-    fn ten_petabytes_cost_what_table_3_says() {
+    fn ten_petabytes_cost_matches_table_3() {
         let raw = raw(10e3, Code::new(62, 2), Code::new(13, 3));
         let hardware = Hardware { terabyte_w: Some(2.25), ..Hardware::default() };
         let cost = hardware.cost(raw, 1.0, 0.05);
@@ -131,7 +130,7 @@ mod tests {
     /// By table 2 and the half watt of section 1 a terabyte draws half of what the yearly price
     /// assumes.
     #[test]
-    fn states_of_tomes_draw_less_than_the_price_of_a_year_says() {
+    fn power_from_tome_states_is_half_the_yearly_price() {
         let hardware = Hardware::default();
         assert!((hardware.active_w() - 11.6).abs() < 1e-9);
         assert!((hardware.mean_terabyte_w(0.05, 1.0) - 1.055).abs() < 1e-9);
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_is_none_is_refused() {
+    fn invalid_price_is_rejected() {
         let hardware = Hardware { kwh_dollars: f64::NAN, ..Hardware::default() };
         assert!(hardware.validate().unwrap_err().to_string().starts_with("hardware.kwh_dollars"));
     }

@@ -49,7 +49,7 @@ pub struct Estimate {
 pub fn sample(group: &Group, cycles: u32, seed: u64) -> Result<Estimate, String> {
     group.validate()?;
     if cycles < 2 {
-        return Err("a simulation has at least two cycles".to_owned());
+        return Err("a simulation needs at least two cycles".to_owned());
     }
     let mut cycle = Cycle::new(group, &Seed::new(seed));
     let mut length = 0.0;
@@ -228,7 +228,10 @@ impl<'a> Cycle<'a> {
     }
 
     fn not_converged(&self) -> String {
-        format!("group: it fails faster than it is repaired, {} disks at a time", self.failed)
+        format!(
+            "group: disks fail faster than they are repaired ({} failed at a time)",
+            self.failed
+        )
     }
 }
 
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_meets_the_chain() {
+    fn sampling_matches_the_chain() {
         let ours = check(Group::default(), 1.402e10, 0.01);
         assert!(ours.half_interval / ours.hours < 0.01, "{ours:?}");
         for inter in 1..=3 {
@@ -271,7 +274,7 @@ mod tests {
     /// With one failure survived, a cycle ends in a loss if any of 15 disks fails within the
     /// repair.
     #[test]
-    fn fixed_repairs_are_met_in_closed_form() {
+    fn fixed_repairs_match_the_closed_form() {
         let group = Group { inter: 1, repair_is_fixed: true, ..Group::default() };
         let loss = 1.0 - f64::exp(-15.0 * 1e-5 * 100.0);
         let degraded = loss / (15.0 * 1e-5);
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_result_and_a_group_that_cannot_last_is_refused() {
+    fn sampling_repeats_by_seed_and_rejects_hopeless_groups() {
         let of = |seed| sample(&Group::default(), 1_000, seed).unwrap();
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_layout_takes_27_percent_more() {
+    fn paper_layout_overhead_is_27_percent() {
         near(expansion(SEGMENT, GROUP) - 1.0, 0.2705, 1e-3);
         near(1e12 / expansion(SEGMENT, GROUP), 787.1e9, 1e-4);
         near(1e12 / expansion(Code::new(61, 3), GROUP), 774.4e9, 1e-3);
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_awake_and_what_a_star_of_switches_holds() {
+    fn metadata_and_switch_star_sizes_match_the_paper() {
         near(metadata_bytes(1024.0_f64.powi(4), 131_072.0), 96.0 * 1_048_576.0, 1e-12);
         assert_eq!(star(48, 2), 2_208);
     }
 
     #[test]
-    fn what_is_no_code_is_refused() {
+    fn invalid_code_is_rejected() {
         assert!(Code::new(1, 0).validate("code").is_ok());
         let error = Code::new(0, 3).validate("code").unwrap_err().to_string();
         assert!(error.starts_with("code is 0 + 3"), "{error}");

@@ -2,14 +2,14 @@
 //! survive the loss of tomes and segments that survive bad blocks (Pergamum (FAST 2008)).
 //!
 //! ```text
-//!   Scenario --> run (who spins, writes, protects, rebuilds) --> result
-//!            '--> driven (the tomes of this project decide) --> result
+//!   Scenario --> run (a model of spinning, writing, protecting, rebuilding) --> result
+//!            '--> live_set (the tomes of this project decide) --> result
 //!   layout, hardware (closed form) -.
-//!   group --> chain, sampled -------+--> probe --> statements of the paper
+//!   group --> chain, sampling ------+--> probe --> statements of the paper
 //! ```
 //!
 //! Everything here is simulated or computed. The model in `run` is separate: it has the paper's
-//! rules, and no tome of this project runs in it. In `driven` they do.
+//! rules, and no tome of this project runs in it. In `live_set` they do.
 
 mod chain;
 mod companions;

@@ -120,17 +120,17 @@ impl ReportedSystem for Tomes {
     }
 
     fn pictures<'a>(scenario: &Scenario, timelines: &'a [Timeline]) -> Vec<Picture<'a>> {
-        let picture = |title, dimension, bound, of: fn(&Timeline) -> &Curve| {
-            let curves = timelines.iter().map(|timeline| of(timeline).clone()).collect();
+        let picture = |title, dimension, bound, curve: fn(&Timeline) -> &Curve| {
+            let curves = timelines.iter().map(|timeline| curve(timeline).clone()).collect();
             Picture::Curve(CurvePicture { title, note: String::new(), dimension, bound, curves })
         };
         let tokens = Some((f64::from(scenario.tokens()), "tokens"));
-        let mut pictures =
-            vec![picture("Disks that spin", Dimension::Number, tokens, |timeline| {
-                &timeline.spinning
-            })];
+        let mut pictures = vec![picture("Spinning disks", Dimension::Number, tokens, |timeline| {
+            &timeline.spinning
+        })];
         if scenario.ingest.is_some() {
-            pictures.push(picture("Protected", Dimension::Bytes, None, |of| &of.protected));
+            pictures
+                .push(picture("Protected", Dimension::Bytes, None, |timeline| &timeline.protected));
             let title = "Acknowledged and not protected";
             pictures.push(picture(title, Dimension::Bytes, None, |timeline| &timeline.unprotected));
         }
@@ -179,6 +179,6 @@ impl ReportedSystem for Tomes {
             ];
             rows.extend(failed);
         }
-        rows.into_iter().map(|(name, format, of)| Number { name, format, of }).collect()
+        rows.into_iter().map(|(name, format, value)| Number { name, format, value }).collect()
     }
 }

@@ -228,7 +228,7 @@ impl GroupParameter {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a whole number of a file, which is looked at"
+                    reason = "a whole number, which is checked"
                 )]
                 let inter = value as u32;
                 if (f64::from(inter) - value).abs() > 0.0 {
@@ -245,10 +245,10 @@ impl GroupParameter {
     }
 }
 
-fn layout(scenario: &Scenario, of: LayoutNumber) -> f64 {
+fn layout(scenario: &Scenario, number: LayoutNumber) -> f64 {
     let stored = expansion(scenario.segment, scenario.group);
     let terabytes = bytes(scenario.capacity) / TERABYTE;
-    match of {
+    match number {
         LayoutNumber::Overhead => stored - 1.0,
         LayoutNumber::Room => scenario.room(),
         LayoutNumber::Awake => metadata_bytes(1024.0 * 1024.0 * 1024.0 * 1024.0, 131_072.0),
@@ -261,11 +261,11 @@ fn layout(scenario: &Scenario, of: LayoutNumber) -> f64 {
     }
 }
 
-fn cost(scenario: &Scenario, terabytes: f64, of: CostNumber) -> f64 {
+fn cost(scenario: &Scenario, terabytes: f64, number: CostNumber) -> f64 {
     let raw = terabytes * expansion(scenario.segment, scenario.group);
     let each = bytes(scenario.capacity) / TERABYTE;
     let cost = scenario.hardware.cost(raw, each, scenario.spinning);
-    match of {
+    match number {
         CostNumber::Raw => raw,
         CostNumber::Tomes => cost.tomes,
         CostNumber::Static => cost.fixed,
@@ -275,13 +275,13 @@ fn cost(scenario: &Scenario, terabytes: f64, of: CostNumber) -> f64 {
     }
 }
 
-fn rate(scenario: &Scenario, of: RateNumber) -> f64 {
+fn rate(scenario: &Scenario, number: RateNumber) -> f64 {
     let rates = &scenario.rates;
     let tokens = f64::from(scenario.tokens());
     let folds = f64::from(scenario.group.parity) / rates.fold;
     let protects = tokens / (1.0 / rates.ingest + 1.0 / rates.segment + folds);
     let ingests = tokens * rates.ingest;
-    match of {
+    match number {
         RateNumber::Ingest => ingests,
         RateNumber::IngestTerabyte => TERABYTE / 1e6 / ingests,
         RateNumber::ProtectTerabyte => TERABYTE / 1e6 / protects,
@@ -291,8 +291,8 @@ fn rate(scenario: &Scenario, of: RateNumber) -> f64 {
     }
 }
 
-fn mttdl(group: &Group, by: Model, seed: u64) -> Result<f64, String> {
-    match by {
+fn mttdl(group: &Group, model: Model, seed: u64) -> Result<f64, String> {
+    match model {
         Model::Chain => mttdl_by_chain(group),
         Model::Sampling => Ok(sample(group, CYCLES, seed)?.hours),
     }

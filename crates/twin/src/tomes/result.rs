@@ -43,7 +43,7 @@ pub struct RunResult {
     pub unprotected_lost: u64,
     /// Tomes that failed.
     pub failures: u64,
-    /// Groups that lost more than they have parity for.
+    /// Groups that lost more members than they have parity.
     pub groups_lost: u64,
     /// Rebuilds that restarted because a tome they needed was lost.
     pub restarts: u64,
@@ -146,7 +146,7 @@ impl Stats {
     pub(crate) fn change_spinning(&mut self, now: Instant, delta: i32) -> u32 {
         self.pass(now);
         let spinning = self.spinning.checked_add_signed(delta);
-        assert!(spinning.is_some(), "nothing stops that does not spin");
+        assert!(spinning.is_some(), "only a spinning disk can stop");
         self.spinning = spinning.unwrap_or(0);
         self.spinning_max = self.spinning_max.max(self.spinning);
         self.spin_ups += u64::try_from(delta.max(0)).unwrap_or(0);
@@ -190,8 +190,8 @@ impl Stats {
 
     /// Sets how often each place of a rebuilt tome was written and read.
     pub(crate) fn rebuild_passes(&mut self, writes: u64, reads: u64) {
-        let of = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        (self.rebuild_writes, self.rebuild_reads) = (of(writes), of(reads));
+        let saturate = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        (self.rebuild_writes, self.rebuild_reads) = (saturate(writes), saturate(reads));
     }
 
     /// Returns the number of spin-ups so far.
@@ -217,7 +217,7 @@ impl Stats {
         let spinning_energy = spun_s * (hardware.active_w() - hardware.asleep_w);
         let groups = scenario.tomes / scenario.group.members();
         let members = f64::from(groups * scenario.group.members());
-        assert!(scenario.room() <= bytes(scenario.capacity), "parity takes room");
+        assert!(scenario.room() <= bytes(scenario.capacity), "parity takes space");
         RunResult {
             seed: ended.seed,
             tokens: u64::from(scenario.tokens()),
@@ -250,6 +250,6 @@ impl Stats {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]
-const fn to_f64(of: u64) -> f64 {
-    of as f64
+const fn to_f64(count: u64) -> f64 {
+    count as f64
 }

@@ -31,7 +31,7 @@ use crate::engine::{Context, Ended, EventQueue, Observer, System};
 use crate::workload::Exponentials;
 
 /// Maximum number of waiting jobs considered if the first cannot start.
-const LOOK_MAX: usize = 64;
+const CANDIDATES_MAX: usize = 64;
 
 /// The system of a set of tomes.
 #[derive(Debug)]
@@ -213,7 +213,7 @@ impl System for Tomes {
         }
         ctx.record(&next);
         match next.0 {
-            PendingEvent::Driven(_) => unreachable!("nothing of a driven set happens in the model"),
+            PendingEvent::Driven(_) => unreachable!("the model has no events of a driven set"),
             PendingEvent::Acked(job) => self.acked(job, ctx),
             PendingEvent::Coded(job) => self.coded(job, ctx),
             PendingEvent::Done(job) => {
@@ -283,7 +283,7 @@ impl Tomes {
         kind: Kind,
         ctx: &mut Context<'_, Self, O>,
     ) -> StartOutcome {
-        for place in 0..self.queue(kind).len().min(LOOK_MAX) {
+        for place in 0..self.queue(kind).len().min(CANDIDATES_MAX) {
             let index = self.queue(kind)[place];
             if self.tomes[self.jobs.get(index).tome as usize].is_busy {
                 continue;
@@ -458,7 +458,7 @@ impl Tomes {
         }
     }
 
-    /// Fails a tome: what only it had is lost, and a replacement is to be filled.
+    /// Fails a tome: its unprotected data is lost, and a replacement must be filled.
     fn fail<O: Observer<Self>>(&mut self, tome: u32, ctx: &mut Context<'_, Self, O>) {
         self.stats.failures += 1;
         if self.tomes[tome as usize].is_lost || tome >= self.layout.members() {
@@ -545,21 +545,21 @@ impl Tomes {
             assert!(!tome.is_busy, "a tome is in one phase at a time");
             tome.is_busy = true;
         }
-        self.turn(i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
+        self.change_spinning(i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
     }
 
     fn stop<O: Observer<Self>>(&mut self, tomes: &[u32], ctx: &mut Context<'_, Self, O>) {
         for tome in tomes {
             let tome = &mut self.tomes[*tome as usize];
-            assert!(tome.is_busy, "only what turns can stop");
+            assert!(tome.is_busy, "only a spinning tome can stop");
             tome.is_busy = false;
         }
-        self.turn(-i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
+        self.change_spinning(-i32::try_from(tomes.len()).unwrap_or(i32::MAX), ctx);
     }
 
-    fn turn<O: Observer<Self>>(&mut self, delta: i32, ctx: &mut Context<'_, Self, O>) {
+    fn change_spinning<O: Observer<Self>>(&mut self, delta: i32, ctx: &mut Context<'_, Self, O>) {
         let spinning = self.stats.change_spinning(ctx.now(), delta);
-        assert!(spinning <= self.scenario.tokens(), "a disk spins with a token");
+        assert!(spinning <= self.scenario.tokens(), "no more disks spin than there are tokens");
         ctx.notify(Observation::SpinningChanged(delta));
     }
 }

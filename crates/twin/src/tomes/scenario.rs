@@ -213,14 +213,13 @@ impl Scenario {
         let is_driven = self.model == SetModel::Driven;
         let least = if is_driven { 1 } else { 2 };
         if !(self.spinning > 0.0 && self.spinning <= 1.0) || self.tokens() < least {
-            let expected =
-                "a share of the tomes that is two of them at least, or one if they decide";
+            let expected = "a share of at least two tomes, or one where model is driven";
             return refuse("spinning", self.spinning.to_string(), expected);
         }
         if is_driven {
             self.driven.validate(self.tomes, self.segment, self.group)?;
         } else if self.fails() && self.tokens() <= self.together() {
-            let expected = "more tokens than tomes that a rebuild has spin";
+            let expected = "a share with more tokens than a rebuild has spinning disks";
             return refuse("spinning", self.spinning.to_string(), expected);
         }
         if !(0.0..=1.0).contains(&self.filled) || !(0.0..=1.0).contains(&self.failures_per_hour) {
@@ -234,7 +233,7 @@ impl Scenario {
             return refuse("ingest.clients", ingest.clients.to_string(), "from 1 to 10000");
         }
         if ingest.session == ByteCount::ZERO || bytes(ingest.session) > self.room() {
-            let expected = "from one byte to the room of a tome";
+            let expected = "from one byte to the capacity of a tome";
             return refuse("ingest.session", ingest.session.to_string(), expected);
         }
         Ok(())

@@ -35,7 +35,7 @@ fn failing(rebuild: Rebuild) -> Scenario {
 }
 
 #[test]
-fn one_session_wakes_each_of_its_tomes_once_and_two_at_a_time() {
+fn session_spins_up_each_tome_once_two_at_a_time() {
     let scenario = writing(1, 1_000_000_000, Some(1_000_000_000));
     let one = run::<Tomes>(&scenario, 1).unwrap();
     // One ingests it and makes parity, and each of three applies it: n - m + 1 disks.
@@ -54,7 +54,7 @@ fn one_session_wakes_each_of_its_tomes_once_and_two_at_a_time() {
 }
 
 #[test]
-fn a_write_of_two_parity_tomes_is_as_fast_as_table_5() {
+fn write_with_two_parity_tomes_matches_table_5() {
     let scenario = Scenario {
         group: Code::new(3, 2),
         spin_up: Duration::ZERO,
@@ -67,7 +67,7 @@ fn a_write_of_two_parity_tomes_is_as_fast_as_table_5() {
 }
 
 #[test]
-fn a_staggered_rebuild_writes_each_place_13_times_and_reads_it_12_times() {
+fn staggered_rebuild_writes_13_times_and_reads_12_times() {
     let scenario = failing(Rebuild::Staggered);
     let one = run::<Tomes>(&scenario, 1).unwrap();
     assert_eq!((one.rebuild_writes, one.rebuild_reads), (13, 12));
@@ -84,7 +84,7 @@ fn a_staggered_rebuild_writes_each_place_13_times_and_reads_it_12_times() {
 }
 
 #[test]
-fn no_more_spin_than_there_are_tokens_and_nothing_is_forgotten() {
+fn spinning_disks_never_exceed_tokens_and_all_is_protected() {
     for first in [TokenPriority::Protection, TokenPriority::Clients] {
         for (clients, seed) in [(1, 1), (20, 2), (50, 3), (200, 4)] {
             let mut scenario = writing(clients, 5_000_000_000, None);
@@ -107,7 +107,7 @@ fn no_more_spin_than_there_are_tokens_and_nothing_is_forgotten() {
 
 /// Clients first: tomes are filled before anything is protected, and the written data is at risk.
 #[test]
-fn who_is_first_decides_how_much_is_at_risk() {
+fn token_priority_decides_how_much_is_unprotected() {
     let run_first = |first| {
         let mut scenario = writing(50, 10_000_000_000, Some(2_000_000_000_000));
         scenario.ingest = scenario.ingest.map(|ingest| Ingest { first, ..ingest });
@@ -122,7 +122,7 @@ fn who_is_first_decides_how_much_is_at_risk() {
 
 /// All tomes fill, and then no client is served.
 #[test]
-fn a_set_that_is_full_takes_nothing_more() {
+fn full_set_accepts_no_more_writes() {
     let capacity = ByteCount::new(10_000_000_000);
     let scenario = Scenario {
         tomes: 32,
@@ -140,7 +140,7 @@ fn a_set_that_is_full_takes_nothing_more() {
 
 /// A group with fewer members than it needs counts as a loss, and rebuilds restart.
 #[test]
-fn a_group_that_loses_more_than_its_parity_is_lost() {
+fn group_with_more_losses_than_parity_is_lost() {
     let scenario = Scenario {
         tomes: 16,
         spinning: 0.25,
@@ -155,7 +155,7 @@ fn a_group_that_loses_more_than_its_parity_is_lost() {
 }
 
 #[test]
-fn what_is_no_set_is_refused() {
+fn invalid_set_is_rejected() {
     let refused = |scenario: Scenario, named: &str| {
         let error = run::<Tomes>(&scenario, 1).unwrap_err().to_string();
         assert!(error.starts_with(named), "{error}");
@@ -172,7 +172,7 @@ fn what_is_no_set_is_refused() {
 }
 
 #[test]
-fn a_file_says_only_what_is_not_the_papers() {
+fn omitted_fields_default_to_the_paper() {
     let text = "system = \"pergamum\"\ningest = { clients = 3, session = \"1GiB\" }";
     let table: Table = toml::from_str(text).unwrap();
     assert_eq!(settings::from_toml::<Head>(text).unwrap().system, SystemName::Pergamum);
@@ -186,7 +186,7 @@ fn a_file_says_only_what_is_not_the_papers() {
 }
 
 #[test]
-fn a_run_is_recorded_and_drawn() {
+fn run_is_recorded_and_drawn() {
     let scenario = Scenario { one_fails: true, ..writing(50, 10_000_000_000, None) };
     let timelines: Vec<_> = [1, 2]
         .map(|seed| {
@@ -197,7 +197,7 @@ fn a_run_is_recorded_and_drawn() {
         .into();
     assert!(timelines[0].spinning.max.iter().all(|most| *most <= 50.0));
     let page = run_page::<Tomes>(&scenario, &timelines, &[], &Facts::default());
-    assert!(page.contains("Disks that spin") && page.contains("Tomes lost and not rebuilt"));
+    assert!(page.contains("Spinning disks") && page.contains("Tomes lost and not rebuilt"));
     let rows = Tomes::rows(&scenario, &[]);
     let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
     for name in Tomes::HIGHLIGHTS {
@@ -225,7 +225,7 @@ impl JobRunner<Tomes> for OneByOne {
 
 /// Each statement of the paper holds, or its file says why not. Some simulate years of 1,000 tomes.
 #[test]
-fn every_statement_of_the_paper_holds_or_says_why() {
+fn paper_statements_hold_or_explain_their_miss() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pergamum");
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -15,7 +15,7 @@ fn refuse(body: &str, expected: &str) {
 }
 
 #[test]
-fn a_trace_is_text() {
+fn trace_is_written_as_text() {
     let read =
         |at, size, key| TraceRead { at: Instant::from_nanos(at), size: ByteCount::new(size), key };
     let trace = Trace::new(vec![read(0, 4096, 17), read(5, 1, u64::MAX)]).unwrap();
@@ -31,29 +31,29 @@ fn a_trace_is_text() {
 }
 
 #[test]
-fn unsound_lines_are_named() {
+fn invalid_lines_are_reported_with_their_field() {
     refuse("", "the trace has no reads");
     refuse(
         "0,1,1\n9,1,1\n3,1,1\n",
-        "line 5, field time: 3 ns is before 9 ns, which was read already",
+        "line 5, field time: 3 ns is before 9 ns, the time of an earlier line",
     );
     refuse("0,4MB,1\n", "line 3, field size: \"4MB\" has an unknown unit");
     refuse("0,-4,1\n", "line 3, field size: \"-4\" is negative");
-    refuse("1.5,4,1\n", "line 3, field time_ns: \"1.5\" is not a number of the form needed");
-    refuse("0,4,+1\n", "line 3, field key: \"+1\" is not a number of the form needed");
+    refuse("1.5,4,1\n", "line 3, field time_ns: \"1.5\" is not a number in the expected format");
+    refuse("0,4,+1\n", "line 3, field key: \"+1\" is not a number in the expected format");
     refuse("0,,1\n", "line 3, field size: \"\" is empty");
     refuse(
         "0,1,18446744073709551616\n",
         "line 3, field key: \"18446744073709551616\" is too large",
     );
-    refuse("0,1\n", "line 3: 2 fields, but 3 are needed");
-    refuse("0,1,1,1\n", "line 3: 4 fields, but 3 are needed");
-    refuse("0,1,1\n\n", "line 4: 1 fields, but 3 are needed");
+    refuse("0,1\n", "line 3: 2 fields, expected 3");
+    refuse("0,1,1,1\n", "line 3: 4 fields, expected 3");
+    refuse("0,1,1\n\n", "line 4: 1 fields, expected 3");
     refuse(&"1".repeat(70_000), "line 3: longer than 65536 bytes");
 }
 
 #[test]
-fn other_headers_are_refused() {
+fn unknown_headers_are_rejected() {
     let error = |text: &str| Trace::parse(text).unwrap_err().to_string();
     assert_eq!(error(""), "the trace has no reads");
     assert_eq!(
@@ -77,7 +77,7 @@ fn reading_ends_at_the_first_error() {
 }
 
 #[test]
-fn only_sound_traces_are_made_or_written() {
+fn invalid_traces_are_neither_created_nor_written() {
     let at = |nanos| TraceRead { at: Instant::from_nanos(nanos), size: ByteCount::new(1), key: 0 };
     assert!(matches!(Trace::new(Vec::new()), Err(Error::EmptyTrace)));
     assert!(matches!(Trace::new(vec![at(2), at(1)]), Err(Error::OutOfOrder { line: 2, .. })));
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in "\\PC*", body in "[0-9,.\n-]*") {
+    fn any_text_parses_or_fails_without_panic(text in "\\PC*", body in "[0-9,.\n-]*") {
         let _ = Trace::parse(&text);
         let _ = Trace::parse(&format!("{HEADER}{body}"));
     }

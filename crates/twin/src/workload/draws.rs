@@ -189,7 +189,7 @@ impl AliasTable {
     pub(crate) fn new(weights: &[f64]) -> Self {
         assert!(!weights.is_empty() && u32::try_from(weights.len()).is_ok());
         let sum: f64 = weights.iter().sum();
-        assert!(sum > 0.0 && sum.is_finite(), "weights must add up to something");
+        assert!(sum > 0.0 && sum.is_finite(), "the sum of weights must be positive");
         let scale = weights.len() as f64 / sum;
         let mut heights: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
         let mut columns: Vec<_> =

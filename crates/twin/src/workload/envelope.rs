@@ -139,7 +139,11 @@ impl Envelope {
         let longest = Duration::from_secs(LENGTH_MAX);
         let lengths = [self.warm_up, self.window, self.cool_down];
         if lengths.iter().any(|&length| length > longest) || self.length() > longest {
-            return Err(refuse("envelope.window", self.window, "100 years with warm-up, at most"));
+            return Err(refuse(
+                "envelope.window",
+                self.window,
+                "at most 100 years including warm-up and cool-down",
+            ));
         }
         if let Some(burst) = self.burst {
             let within = burst.start <= self.window
@@ -201,7 +205,11 @@ impl Modulation {
         let nanos = self.interval.as_nanos();
         if nanos == 0 || length.as_nanos() / nanos > INTERVALS_MAX {
             let field = "envelope.modulation.interval";
-            return Err(refuse(field, self.interval, "long enough for 876600 to be a trace"));
+            return Err(refuse(
+                field,
+                self.interval,
+                "long enough to need at most 876600 intervals",
+            ));
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Jobs {
         let reads_max = f64::from(self.reads_max);
         check_range("jobs.reads_max", reads_max, 1.0..=1e6, "from 1 to 1000000")?;
         let gap = self.gap.as_secs_f64();
-        check_range("jobs.gap", gap, 0.0..=86_400.0, "a day at most")
+        check_range("jobs.gap", gap, 0.0..=86_400.0, "at most a day")
     }
 
     /// Returns the mean reads per job. With H the bound and a the exponent, a job has k reads or

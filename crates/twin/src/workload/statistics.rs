@@ -105,15 +105,15 @@ impl SizeShares {
     #[must_use]
     pub fn reads_holding(&self, share_of_bytes: f64) -> f64 {
         let wanted = share_of_bytes * self.total.bytes as f64;
-        let mut held = Totals::default();
+        let mut counted = Totals::default();
         for step in self.steps.iter().rev() {
-            let missing = wanted - held.bytes as f64;
+            let missing = wanted - counted.bytes as f64;
             if step.bytes as f64 >= missing {
                 let part = missing / step.bytes.max(1) as f64 * step.count as f64;
-                return (held.count as f64 + part) / self.total.count as f64;
+                return (counted.count as f64 + part) / self.total.count as f64;
             }
-            held.count += step.count;
-            held.bytes += step.bytes;
+            counted.count += step.count;
+            counted.bytes += step.bytes;
         }
         1.0
     }
@@ -129,9 +129,9 @@ impl SizeShares {
 
     fn up_to(&self, size: ByteCount) -> Totals {
         let mut sum = Totals::default();
-        for held in &self.steps[..=step(size.get().saturating_sub(1))] {
-            sum.count += held.count;
-            sum.bytes += held.bytes;
+        for counted in &self.steps[..=step(size.get().saturating_sub(1))] {
+            sum.count += counted.count;
+            sum.bytes += counted.bytes;
         }
         sum
     }

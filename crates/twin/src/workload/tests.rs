@@ -26,7 +26,7 @@ fn check(what: &str, value: f64, expected: f64, percent: f64) {
 }
 
 #[test]
-fn logarithm_and_power_agree_with_the_systems() {
+fn logarithm_and_power_match_std() {
     let mut draws = Draws::new(&Seed::new(1), b"test");
     for _ in 0..100_000 {
         let x = draws.unit() * 60.0 - 30.0;
@@ -38,7 +38,7 @@ fn logarithm_and_power_agree_with_the_systems() {
 }
 
 #[test]
-fn alias_table_keeps_the_weights() {
+fn alias_table_preserves_weights() {
     let weights = [0.5, 0.0, 3.0, 1.5, 1e-3];
     let table = AliasTable::new(&weights);
     let mut draws = Draws::new(&Seed::new(2), b"test");
@@ -52,7 +52,7 @@ fn alias_table_keeps_the_weights() {
 }
 
 #[test]
-fn typical_sizes_meet_the_shares_of_the_paper() {
+fn typical_sizes_match_shares_of_the_paper() {
     let shares = shares_of(Sizes::Table { profile: Profile::Typical }, 1);
     check("mean", shares.total().mean(), 100e6, 1.0);
     check("reads <= 4 MiB", shares.reads_up_to(ByteCount::mib(4)), 0.587, 1.0);
@@ -66,7 +66,7 @@ fn typical_sizes_meet_the_shares_of_the_paper() {
 }
 
 #[test]
-fn smooth_sizes_meet_the_same_shares() {
+fn smooth_sizes_match_the_same_shares() {
     let shares = shares_of(Sizes::Smooth, 2);
     check("mean", shares.total().mean(), 99.8e6, 1.0);
     check("reads <= 4 MiB", shares.reads_up_to(ByteCount::mib(4)), 0.5867, 1.0);
@@ -80,7 +80,7 @@ fn smooth_sizes_meet_the_same_shares() {
 }
 
 #[test]
-fn profiles_have_the_ratios_of_the_paper() {
+fn profiles_match_ratios_of_the_paper() {
     let mean = |profile| Sizes::Table { profile }.mean();
     check("typical", mean(Profile::Typical), 100e6, 0.1);
     check("iops", mean(Profile::Iops), 10e6, 0.1);
@@ -100,7 +100,7 @@ fn profiles_have_the_ratios_of_the_paper() {
 }
 
 #[test]
-fn jobs_have_the_mean_that_their_rate_is_divided_by() {
+fn job_sizes_match_their_stated_mean() {
     check("mean of Pareto(1.1, 1..1000)", Jobs::PAPER.reads_mean(), 5.074_18, 0.001);
     let mut sampler = jobs::JobSampler::new(&Jobs::PAPER, &Seed::new(3));
     let (mut sum, mut largest) = (0u64, 0);
@@ -114,7 +114,7 @@ fn jobs_have_the_mean_that_their_rate_is_divided_by() {
 }
 
 #[test]
-fn envelope_has_its_rates_and_bounds() {
+fn envelope_matches_its_rates_and_bounds() {
     // Single reads, ten times as frequent, so that counts are exact to a percent.
     let mut workload = Workload { jobs: Jobs::SINGLE, ..Workload::iops() };
     workload.envelope.window_rate *= 10.0;
@@ -151,7 +151,7 @@ fn jobs_do_not_change_the_rate() {
 }
 
 #[test]
-fn a_seed_gives_one_trace_and_streaming_gives_the_same() {
+fn streamed_and_generated_traces_are_equal() {
     for workload in [
         Workload::typical(),
         Workload::volume(),
@@ -168,7 +168,7 @@ fn a_seed_gives_one_trace_and_streaming_gives_the_same() {
 
 /// Reads are the same on every machine: no value depends on a system's mathematics library.
 #[test]
-fn a_seed_gives_these_reads() {
+fn reads_of_a_seed_are_stable() {
     let reads: Vec<_> = Workload::typical().reads(Seed::new(1)).unwrap().take(4).collect();
     let shown: Vec<_> =
         reads.iter().map(|r| format!("{} {} {:x}", r.at.as_nanos(), r.size.get(), r.key)).collect();
@@ -181,7 +181,7 @@ fn a_seed_gives_these_reads() {
 }
 
 #[test]
-fn other_sizes_leave_arrivals_where_they_are() {
+fn changing_sizes_keeps_arrivals() {
     let times = |workload: &Workload| -> Vec<Instant> {
         workload.reads(Seed::new(10)).unwrap().map(|read| read.at).take(1000).collect()
     };
@@ -190,7 +190,7 @@ fn other_sizes_leave_arrivals_where_they_are() {
 }
 
 #[test]
-fn placement_is_even_or_zipf() {
+fn placement_is_uniform_or_zipf() {
     let counts = |placement| {
         let mut sampler = PlacementSampler::new(placement, 1000, Seed::new(11)).unwrap();
         let mut counts = vec![0u32; 1000];
@@ -213,7 +213,7 @@ fn placement_is_even_or_zipf() {
 }
 
 #[test]
-fn bad_parameters_are_named() {
+fn invalid_parameters_are_named() {
     let check = |change: fn(&mut Workload), field: &str| {
         let mut workload = Workload::volume();
         change(&mut workload);
@@ -235,7 +235,7 @@ fn bad_parameters_are_named() {
 }
 
 #[test]
-fn workloads_are_configuration() {
+fn workloads_round_trip_through_toml() {
     for workload in [
         Workload::typical(),
         Workload { placement: Placement::Zipf { exponent: 0.95 }, ..Workload::volume() },
@@ -248,7 +248,7 @@ fn workloads_are_configuration() {
 }
 
 #[test]
-fn half_a_year_spreads_by_the_hour() {
+fn hourly_modulation_spreads_half_a_year() {
     let ratio = |deviation: f64| {
         let mut workload = Workload::six_months(1);
         workload.envelope.modulation.as_mut().unwrap().deviation = deviation;
@@ -263,7 +263,7 @@ fn half_a_year_spreads_by_the_hour() {
 }
 
 #[test]
-fn writes_have_the_ratios_and_peaks_of_the_paper() {
+fn writes_match_ratios_and_peaks_of_the_paper() {
     let ingest = Ingest::for_reads(LIBRARY_RATE, FILE_SIZE_MEAN);
     check("mean write", ingest.sizes.mean(), 27e6, 0.1);
     let mut months: Vec<f64> = (0..41)
@@ -282,7 +282,7 @@ fn writes_have_the_ratios_and_peaks_of_the_paper() {
 }
 
 #[test]
-fn writes_outweigh_reads_as_in_the_paper() {
+fn writes_outweigh_reads_like_in_the_paper() {
     // Only a part of the writes, to keep this short; the factor cancels.
     const PART: f64 = 200.0;
     let mut workload = Workload { jobs: Jobs::SINGLE, ..Workload::six_months(1) };
@@ -302,7 +302,7 @@ fn writes_outweigh_reads_as_in_the_paper() {
 }
 
 #[test]
-fn measures_of_small_traces() {
+fn statistics_of_small_traces_match_hand_values() {
     let mut shares = SizeShares::default();
     for size in [1u64, 100, 4 << 20, (4 << 20) + 1, 10 << 20, u64::MAX / 2] {
         shares.add(ByteCount::new(size));

@@ -264,7 +264,7 @@ impl<'a> Entries<'a> {
     }
 
     fn current(&self) -> Result<&'a Entry, Error> {
-        self.current.ok_or_else(|| Error::custom("a value was asked for before its key"))
+        self.current.ok_or_else(|| Error::custom("a value was requested before its key"))
     }
 }
 

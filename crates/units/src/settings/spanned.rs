@@ -43,7 +43,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
     type Value = Spanned<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value with its place in a text")
+        f.write_str("a value with its byte range in a text")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
             (parts.next_element()?, parts.next_element()?, parts.next_element()?);
         match (start, end, value) {
             (Some(start), Some(end), Some(value)) => Ok(Spanned { span: start..end, value }),
-            _ => Err(A::Error::custom("the value has no place in a text")),
+            _ => Err(A::Error::custom("the value has no byte range in a text")),
         }
     }
 }

@@ -292,14 +292,14 @@ const WRONG: &[&str] = &[
 ];
 
 #[test]
-fn errors_are_those_of_toml_to_the_byte() {
+fn errors_equal_those_of_toml() {
     for text in WRONG {
         assert!(same::<Settings>(text).is_err(), "{text} is not wrong");
     }
 }
 
 #[test]
-fn errors_at_the_outermost_value_are_those_of_toml() {
+fn errors_at_the_root_equal_those_of_toml() {
     for text in ["", "\n", "# nothing", "\r\n", "id = 1", "\u{20ac}", "other = 1\nid = 2\n"] {
         let _ = same::<Part>(text);
         let _ = same::<Flat>(text);
@@ -318,7 +318,7 @@ fn errors_at_the_outermost_value_are_those_of_toml() {
 }
 
 #[test]
-fn an_error_shows_its_line() {
+fn error_shows_its_line() {
     let error = same::<Settings>("name = \"x\"\n[part]\nid = \"six\" # panels\n").unwrap_err();
     expect_test::expect![[r#"
         TOML parse error at line 3, column 6
@@ -366,14 +366,14 @@ const RIGHT: &[&str] = &[
 ];
 
 #[test]
-fn values_are_those_of_toml() {
+fn values_equal_those_of_toml() {
     for text in RIGHT {
         assert!(same::<Settings>(text).is_ok(), "{text} is wrong");
     }
 }
 
 #[test]
-fn what_is_read_of_a_table_is_what_is_read_of_its_text() {
+fn table_deserializes_like_its_text() {
     for text in RIGHT {
         // Toml's tables have no integers beyond i64.
         let Ok(table) = toml::from_str(text) else { continue };
@@ -384,7 +384,7 @@ fn what_is_read_of_a_table_is_what_is_read_of_its_text() {
 }
 
 #[test]
-fn errors_of_a_table_name_the_field_as_toml_does() {
+fn table_errors_name_the_field_like_toml() {
     for text in WRONG {
         let Ok(table) = toml::from_str::<Table>(text) else { continue };
         let expected = Settings::deserialize(table.clone()).map_err(|error| error.to_string());
@@ -403,7 +403,7 @@ fn errors_of_a_table_name_the_field_as_toml_does() {
 }
 
 #[test]
-fn an_array_is_no_struct_and_a_tuple_has_no_more_elements_than_it_has() {
+fn array_for_struct_and_too_long_tuple_are_errors() {
     let message = |text| from_toml::<Settings>(text).unwrap_err().message().to_owned();
     assert_eq!(message("part = [1, 'x']"), "invalid type: sequence, expected struct Part");
     let length = "invalid length 3, expected fewer elements in array";
@@ -412,7 +412,7 @@ fn an_array_is_no_struct_and_a_tuple_has_no_more_elements_than_it_has() {
 }
 
 #[test]
-fn a_spanned_value_knows_its_bytes_and_needs_a_text() {
+fn spanned_value_has_its_byte_range_and_needs_text() {
     #[derive(Debug, Deserialize)]
     struct WithSettings {
         parts: Vec<Spanned<Part>>,
@@ -447,7 +447,7 @@ fn a_spanned_value_knows_its_bytes_and_needs_a_text() {
 }
 
 #[test]
-fn json_is_read_like_tables() {
+fn json_deserializes_like_tables() {
     let text = r#"{"part": {"id": 5, "label": null}, "maybe": null, "share": 5, "big":
         18446744073709551615, "choice": {"two": [5, "x"]}, "kind": {"second": null},
         "numbered": {"5": "x"}, "tagged": {"what": "plain", "id": 5}}"#;
@@ -525,7 +525,7 @@ const TEXT: &str = "([a-z]{1,3}|[ =.,\\[\\]{}#0-9\"'\r\n\t\u{e4}\u{20ac}-]){0,60
 
 proptest! {
     #[test]
-    fn right_documents_give_what_was_written(written in settings()) {
+    fn valid_documents_round_trip(written in settings()) {
         let text = toml::to_string(&written).unwrap();
         let read = same::<Settings>(&text).unwrap();
         prop_assert_eq!(&read, &written);
@@ -534,7 +534,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents_give_what_toml_gives(
+    fn damaged_documents_match_toml(
         written in settings(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), LETTER), 1..4),
         is_inserted in any::<bool>(),
@@ -548,7 +548,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_of_any_kind_give_what_toml_gives(text in TEXT) {
+    fn arbitrary_text_matches_toml(text in TEXT) {
         let _ = same::<Table>(&text);
         let _ = same::<BTreeMap<String, u32>>(&text);
     }

@@ -93,7 +93,7 @@ impl Entry {
             | Content::String(_)
             | Content::Datetime(_)
             | Content::Array(_)
-            | Content::Table(_) => unreachable!("the key of an entry is a key"),
+            | Content::Table(_) => unreachable!("the key of an entry cannot be of this type"),
         }
     }
 

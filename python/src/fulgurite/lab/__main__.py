@@ -77,7 +77,7 @@ def _train(options: argparse.Namespace) -> None:
     folder = options.out or Path("runs") / wanted.name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log.ndjson").open("w", encoding="utf-8") as log:
-        train.train(wanted, _teller(log.write)).save(folder / "model.pt")
+        train.train(wanted, _reporter(log.write)).save(folder / "model.pt")
     print(folder / "model.pt")
 
 
@@ -87,9 +87,9 @@ def _evaluate(options: argparse.Namespace) -> None:
     learned = decoder.load(options.model)
     report = evaluate.evaluate(learned, _progress, with_linear=not options.no_linear)
     _write_json(_folder(options) / "report.json", report)
-    told = card.add_metrics(options.model, report)
-    if told is not None:
-        print(told)
+    written = card.add_metrics(options.model, report)
+    if written is not None:
+        print(written)
 
 
 def _sweep(options: argparse.Namespace) -> None:
@@ -150,7 +150,7 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _teller(write: Callable[[str], object]) -> Callable[[dict[str, Any]], None]:
+def _reporter(write: Callable[[str], object]) -> Callable[[dict[str, Any]], None]:
     def say(line: dict[str, Any]) -> None:
         text = json.dumps(line)
         write(text + "\n")

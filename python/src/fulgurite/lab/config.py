@@ -23,7 +23,7 @@ class ChannelConfig:
 
 @dataclass(frozen=True)
 class SectorsConfig:
-    """A set of sectors. Drives and platters: so many, or one of each for every sector."""
+    """A set of sectors. Drives and platters: these counts, or one of each per sector."""
 
     count: int
     seed: int
@@ -44,7 +44,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How it is trained."""
+    """Training settings."""
 
     seed: int = 1
     steps: int = 8000
@@ -63,7 +63,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """How decoders are judged."""
+    """Evaluation settings."""
 
     # Voxels at the border that are not scored: tiles overlap by as many.
     margin: int = 4
@@ -86,7 +86,7 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        """Check what types do not say."""
+        """Check constraints that types do not express."""
         sets = {"train": self.train, "calibration": self.calibration, "test": self.test}
         numbers = {
             **{f"{name}.count": s.count for name, s in sets.items()},

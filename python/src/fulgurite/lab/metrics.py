@@ -84,7 +84,7 @@ def bit_loss(logits: Floats, symbols: NDArray[Any], temperature: float) -> NDArr
     for labels in bits(count).T:
         one, zero = p[..., labels].sum(-1), p[..., ~labels].sum(-1)
         truth = np.where(labels[symbols], one, zero)
-        # Single precision ends at 2^-126; a demapper that is surer and wrong is not told apart.
+        # Single precision ends at 2^-126; a demapper that is surer and wrong is not distinguished.
         loss -= np.log2(np.maximum(truth, 2.0**-126), dtype=np.float64)
     return loss
 

@@ -87,7 +87,7 @@ def device(config: TrainingConfig) -> torch.device:
 
 
 def train(config: Config, say: Callable[[dict[str, Any]], None]) -> Model:
-    """Train a network. `say` is told of its progress."""
+    """Train a network. `say` receives progress lines."""
     channel = data.channel(config.channel.preset, config.channel.set)
     training = data.configured(channel, config.train)
     torch.set_num_threads(config.training.threads)

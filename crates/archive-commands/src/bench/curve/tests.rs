@@ -29,7 +29,7 @@ fn seeds_are_distinct() {
 }
 
 #[test]
-fn a_run_goes_on_after_a_crash() {
+fn run_resumes_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curve.ndjson");
     assert_eq!(read(&path).unwrap(), []);

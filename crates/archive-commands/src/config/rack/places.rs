@@ -107,7 +107,7 @@ pub(super) fn roots(
             (None, Some(pattern)) => expand(pattern, place).into(),
             (None, None) => {
                 let reason = format!(
-                    "it does not say where the disk of place {place} has its files; write \
+                    "no directory is set for the disk of place {place}; write \
                      something like \"/mnt/rack/{PLACEHOLDER}\""
                 );
                 return refuse("rack.disks", reason);
@@ -115,7 +115,7 @@ pub(super) fn roots(
         };
         if let Some(other) = owners.insert(root.clone(), place) {
             let reason = format!(
-                "places {other} and {place} would both be \"{}\"; have {PLACEHOLDER} in the \
+                "places {other} and {place} would both use \"{}\"; have {PLACEHOLDER} in the \
                  pattern, or a directory for each in [rack.places]",
                 root.display()
             );
@@ -140,7 +140,7 @@ pub(super) fn devices(
         let default_pattern = || rack.device.as_ref().map(|pattern| expand(pattern, place).into());
         let Some(device) = explicit.or_else(default_pattern) else {
             let reason = format!(
-                "it does not say which device is in place {place}; write something like \
+                "no device is set for place {place}; write something like \
                  \"/dev/disk/by-path/pci-0000:00:17.0-ata-{PLACEHOLDER}\", or use backend = \
                  \"simulated\""
             );

@@ -17,7 +17,7 @@ fn encrypt(plain: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn any_frame_decrypts_alone() {
+fn each_frame_decrypts_independently() {
     let plain: Vec<u8> = (0..=250).cycle().take(3 * FRAME_BYTES + 11).collect();
     let cipher = encrypt(&plain);
     assert_eq!(cipher.len() as u64, cipher_bytes(plain.len() as u64));
@@ -32,7 +32,7 @@ fn any_frame_decrypts_alone() {
 }
 
 #[test]
-fn a_body_cut_at_a_frame_does_not_pass_as_whole() {
+fn truncation_at_a_frame_boundary_is_detected() {
     let plain = vec![1; 2 * FRAME_BYTES];
     let mut cut = encrypt(&plain)[..FRAME_CIPHER_BYTES].to_vec();
     let (key, id) = body();
@@ -42,7 +42,7 @@ fn a_body_cut_at_a_frame_does_not_pass_as_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn one_changed_bit_is_refused(
+    fn flipped_bit_is_rejected(
         plain in prop::collection::vec(any::<u8>(), 1..3000),
         at: usize,
         bit in 0..8u8,

@@ -30,15 +30,15 @@ fn flip(state: &ArchiveState, extent: Extent, at: u64) {
 }
 
 #[test]
-fn a_look_finds_what_lies_in_the_frames_that_it_reads() {
+fn check_finds_damage_in_the_frames_it_reads() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let (body, cipher, extents) = copied(&state);
-    let look = |count: u64| {
+    let is_intact = |count: u64| {
         let mut reader = state.restored.reader(extents.clone());
         authenticate(&mut reader, &cipher, &body, count, &mut |_| {}).is_ok()
     };
-    assert!([1, 2, 3, 9, 10, u64::MAX].into_iter().all(look));
+    assert!([1, 2, 3, 9, 10, u64::MAX].into_iter().all(is_intact));
     // Three frames are the first, the last and the one in the middle.
     for (frame, found_by) in
         [(0, vec![1, 3, 10]), (4, vec![3, 10]), (9, vec![3, 10]), (5, vec![10])]
@@ -46,16 +46,16 @@ fn a_look_finds_what_lies_in_the_frames_that_it_reads() {
         let at = frame * FRAME_CIPHER_BYTES as u64 + 3;
         flip(&state, extents[0], at);
         for count in [1, 3, 10] {
-            assert_eq!(!look(count), found_by.contains(&count), "frame {frame} by {count}");
+            assert_eq!(!is_intact(count), found_by.contains(&count), "frame {frame} by {count}");
         }
         flip(&state, extents[0], at);
     }
-    assert!(look(10));
+    assert!(is_intact(10));
     drop(state);
 }
 
 #[test]
-fn a_segment_that_is_cut_off_is_found_without_reading_it() {
+fn truncated_segment_is_detected_without_reading_it() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let (_, _, extents) = copied(&state);

@@ -12,7 +12,7 @@ fn digest(algorithm: ChecksumAlgorithm, pieces: &[&[u8]]) -> BodyDigests {
 }
 
 #[test]
-fn published_values_hold_however_the_bytes_come() {
+fn digests_match_published_values_for_any_chunking() {
     use ChecksumAlgorithm::{Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
     let published = [
         (Crc32, "cbf43926"),
@@ -35,7 +35,7 @@ fn published_values_hold_however_the_bytes_come() {
 }
 
 #[test]
-fn names_are_read_in_any_case() {
+fn algorithm_names_are_case_insensitive() {
     for algorithm in ChecksumAlgorithm::ALL {
         assert_eq!(ChecksumAlgorithm::parse(&algorithm.name().to_lowercase()), Some(algorithm));
         assert!(algorithm.header().ends_with(&algorithm.name().to_lowercase()));
@@ -44,7 +44,7 @@ fn names_are_read_in_any_case() {
 }
 
 #[test]
-fn texts_that_are_no_checksums_are_refused() {
+fn invalid_checksum_texts_are_refused() {
     let parse = |text| Checksum::parse(ChecksumAlgorithm::Crc32, text);
     assert_eq!(parse("y/Q5Jg==-3").unwrap().composite_parts, Some(3));
     assert_eq!(parse("y/Q5Jg==-3").unwrap().text(), "y/Q5Jg==-3");

@@ -27,21 +27,21 @@ async fn all(digest_pool: &Arc<DigestPool>, body: u64) -> Result<Box<BodyDigest>
     let mut queued = digest_pool.begin(BodyDigest::new(Some(ChecksumAlgorithm::Sha256)));
     for piece in pieces(body) {
         queued.push(piece).await?;
-        assert!(queued.pending.len() <= DIGESTS_AHEAD, "no more wait than may");
+        assert!(queued.pending.len() <= DIGESTS_AHEAD, "the queue stays within its limit");
     }
     queued.update(b"the end").await?;
     queued.take().await
 }
 
 /// Waits until no worker is left. The last one may still be about to find its queue empty.
-async fn rest(digest_pool: &DigestPool) {
+async fn wait_until_idle(digest_pool: &DigestPool) {
     while digest_pool.lock().workers > 0 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_bodies_at_once_are_digested_as_one_by_one() {
+async fn pooled_digests_match_single_digests() {
     let (digest_pool, _) = digest_pool(None);
     let start = |body| {
         let digest_pool = Arc::clone(&digest_pool);
@@ -54,27 +54,27 @@ async fn many_bodies_at_once_are_digested_as_one_by_one() {
         alone.update(b"the end");
         assert_eq!(task.await.unwrap().unwrap().finish(), alone.finish(), "body {body}");
     }
-    rest(&digest_pool).await;
+    wait_until_idle(&digest_pool).await;
     assert!(digest_pool.lock().queues.is_empty());
 }
 
 #[tokio::test]
-async fn a_panic_costs_a_body_and_the_next_are_digested() {
+async fn panic_fails_one_body_only() {
     let (digest_pool, panics) = digest_pool(Some(("put-digested:panic".to_owned(), 0)));
     let failed = all(&digest_pool, 6).await.unwrap_err();
     assert!(matches!(failed, ArchiveError::Internal { .. }), "{failed:?}");
     // The waiting task gets its error before the panic is counted.
-    rest(&digest_pool).await;
+    wait_until_idle(&digest_pool).await;
     assert_eq!(panics.count(), 1);
     for body in 4..8 {
         all(&digest_pool, body).await.unwrap();
     }
-    rest(&digest_pool).await;
+    wait_until_idle(&digest_pool).await;
     assert_eq!(panics.count(), 1);
 }
 
 #[tokio::test]
-async fn a_body_that_is_given_up_holds_nobody() {
+async fn abandoned_body_does_not_block_others() {
     let (digest_pool, _) = digest_pool(None);
     for _ in 0..20 {
         let mut queued = digest_pool.begin(BodyDigest::new(None));

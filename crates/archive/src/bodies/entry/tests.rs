@@ -35,7 +35,7 @@ fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn the_sealed_length_is_the_planned_one(
+    fn sealed_length_equals_planned_length(
         key in ".{1,200}",
         user in prop::collection::btree_map("[a-z]{1,20}", ".{0,80}", 0..5),
         bytes: u64,
@@ -62,8 +62,8 @@ proptest! {
             let refused = Entry::open(&secret, body, &sealed).unwrap_err();
             let is_newer = matches!(refused, ArchiveError::Newer { .. });
             prop_assert_eq!(is_newer, (4..0x81).contains(&version), "{}", refused);
-            let told = format!("version {version}");
-            prop_assert!(refused.to_string().contains(&told), "{}", refused);
+            let version_text = format!("version {version}");
+            prop_assert!(refused.to_string().contains(&version_text), "{}", refused);
             let refused = PartEntry::open(&secret, body, &sealed).err();
             let is_newer = matches!(refused, Some(ArchiveError::Newer { .. }));
             prop_assert_eq!(is_newer, version == 0x82);

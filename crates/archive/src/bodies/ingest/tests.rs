@@ -7,7 +7,7 @@ use fulgurite_catalog::{KeyRange, Transaction};
 
 use super::*;
 use crate::bodies::log::record::{EntryForm, RecordKind};
-use crate::bodies::log::scan::{Scanned, SegmentScan};
+use crate::bodies::log::scan::{ScannedRecord, SegmentScan};
 use crate::bodies::log::{list_segments, segment_path};
 use crate::directory::Paths;
 use crate::objects::commit::{bodies, require_object, rows_in};
@@ -38,11 +38,11 @@ fn scan_logs(state: &ArchiveState) -> BTreeMap<ObjectId, LoggedBody> {
             while let Some(record) = scan.next_record().unwrap() {
                 let body = logged.entry(record.header().body).or_default();
                 match (record, record.header().kind) {
-                    (Scanned::Data(header), RecordKind::Data { body_offset, .. }) => {
+                    (ScannedRecord::Data(header), RecordKind::Data { body_offset, .. }) => {
                         assert_eq!(body_offset, body.cipher_bytes);
                         body.cipher_bytes += header.bytes;
                     }
-                    (Scanned::Entry(_, sealed), RecordKind::Entry { form, .. }) => {
+                    (ScannedRecord::Entry(_, sealed), RecordKind::Entry { form, .. }) => {
                         body.entries.push((form, sealed.to_vec()));
                     }
                     (other, _) => panic!("{other:?}"),
@@ -84,7 +84,7 @@ async fn put_object(state: &Arc<ArchiveState>, name: &str, class: StorageClass, 
 }
 
 #[test]
-fn every_body_is_found_in_the_log_with_the_entry_that_glass_would_have() {
+fn log_entry_of_a_body_equals_its_glass_entry() {
     let dir = testing::dir();
     // Opening blocks, so it happens outside of the runtime.
     let state = new_store(&dir);
@@ -149,7 +149,7 @@ fn forms(logged: &LoggedBody) -> Vec<EntryForm> {
 }
 
 #[test]
-fn parts_say_what_they_are_and_a_completion_what_they_became() {
+fn log_entries_describe_parts_and_completed_objects() {
     let dir = testing::dir();
     let state = new_store(&dir);
     let runtime = tokio::runtime::Runtime::new().unwrap();

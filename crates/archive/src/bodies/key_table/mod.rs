@@ -18,11 +18,11 @@
 //! upload that a crash interrupted, and is destroyed at the next start. A key of any other run that
 //! no row names is left alone, because the catalog may be the one that is behind. A catalog whose
 //! last run is older than a key's was restored from a backup; the later runs are not numbered
-//! again, so their keys are never swept.
+//! again, so their keys are never destroyed.
 //!
 //! A key exists when it is durable in every file, and is destroyed when zeros are durable in every
 //! file. After a failed fsync the content of the disk is unknown, so every later call fails, and
-//! the process is asked to exit ([`KeyTable::failed`]).
+//! the process must exit ([`KeyTable::failed`]).
 
 mod copies;
 mod reader;
@@ -119,7 +119,7 @@ impl KeyTable {
         archive: ArchiveId,
         may_begin: bool,
     ) -> Result<Self> {
-        assert!(!paths.is_empty(), "a key table has a place");
+        assert!(!paths.is_empty(), "the key table needs at least one file");
         let copies = paths.iter().map(|path| Copy::open(path)).collect::<Result<Vec<_>>>()?;
         let count = copies.iter().map(|copy| copy.slots_found).max().unwrap_or(0);
         let count = u32::try_from(count)
@@ -138,8 +138,8 @@ impl KeyTable {
                 return Err(unusable(
                     &paths[0],
                     format!(
-                        "the key table is missing or empty, and the archive has keys in it: bring \
-                         {} back from a backup (any one of them is enough)",
+                        "the key table is missing or empty, but the archive has keys: restore \
+                         {} from a backup (any one of them is enough)",
                         names(&table.copies)
                     ),
                 ));
@@ -221,7 +221,7 @@ impl KeyTable {
             None => {}
         }
         let reason = format!(
-            "no slot of the key table can be read: bring {} back from a backup (any one of them \
+            "no slot of the key table can be read: restore {} from a backup (any one of them \
              is enough)",
             names(&self.copies)
         );
@@ -246,7 +246,7 @@ impl KeyTable {
             let slots = found.repaired;
             tracing::warn!(
                 slots,
-                "slots of the key table differed or were damaged, and were mended"
+                "slots of the key table differed or were damaged, and were repaired"
             );
         }
         if !found.lost.is_empty() {
@@ -254,8 +254,8 @@ impl KeyTable {
             tracing::error!(
                 slots,
                 ?first,
-                "slots of the key table hold no key that opens, in any copy; what they were the \
-                 keys of cannot be read until a backup of the table is brought back"
+                "slots of the key table hold no valid key in any copy; their bodies cannot be read \
+                 until the table is restored from a backup"
             );
         }
     }
@@ -275,9 +275,9 @@ impl KeyTable {
                 self.copies[0].path(),
                 format!(
                     "the key table is of run {}, and the catalog of run {catalog_run}: it is an \
-                     older copy, without the keys of what came since. Bring a newer one of {} \
+                     older copy, without the keys created since. Bring a newer one of {} \
                      back; if there is none, move the catalog away and run recover: it keeps \
-                     what these keys open",
+                     the objects of these keys",
                     self.probe_run,
                     names(&self.copies)
                 ),
@@ -364,7 +364,7 @@ impl KeyTable {
         if self.failed.reason.set(what.clone()).is_ok() {
             tracing::error!(
                 error = what,
-                "the key table failed: nothing more is taken or destroyed"
+                "the key table failed: no key can be created or destroyed before a restart"
             );
         }
         self.failed.notify.notify_waiters();
@@ -477,9 +477,9 @@ impl KeyTable {
             let found = copy.slot(index);
             if found.map_or(true, |slot| slot::content(&slot) == Content::Damaged) {
                 let path = copy.path().display();
-                tracing::warn!(%path, index, "a damaged slot of the key table was mended");
+                tracing::warn!(%path, index, "a damaged slot of the key table was repaired");
                 if let Err(error) = copy.write(index, valid) {
-                    tracing::warn!(%path, index, %error, "it stays damaged");
+                    tracing::warn!(%path, index, %error, "cannot repair a slot of the key table");
                 }
             }
         }
@@ -506,7 +506,9 @@ impl KeyTable {
     pub(crate) fn discard(&self, index: u32, body: ObjectId) {
         match self.clear(&[(index, body)]) {
             Ok(cleared) => self.lock().free.extend(cleared),
-            Err(error) => tracing::warn!(%error, index, "the key of a dropped upload stays"),
+            Err(error) => {
+                tracing::warn!(%error, index, "the key of a dropped upload is not destroyed yet");
+            }
         }
     }
 

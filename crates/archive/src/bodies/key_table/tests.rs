@@ -90,7 +90,7 @@ fn destroyed_keys_leave_no_trace_in_any_file() {
 }
 
 #[test]
-fn a_reader_loads_what_the_table_loads() {
+fn reader_loads_the_same_keys_as_the_table() {
     let mut world = World::new(200);
     let table = world.start().unwrap();
     // A damaged slot with an intact other copy, and missing keys.
@@ -106,7 +106,7 @@ fn a_reader_loads_what_the_table_loads() {
 }
 
 #[test]
-fn a_wrong_master_key_is_refused_at_once() {
+fn wrong_master_key_is_refused_at_open() {
     let world = World::new(2);
     let open = |seed| KeyTable::open(&world.paths(), master(seed), archive(), false);
     assert!(matches!(open(2), Err(ArchiveError::WrongMasterKey { .. })));
@@ -120,7 +120,7 @@ fn a_wrong_master_key_is_refused_at_once() {
 }
 
 #[test]
-fn a_table_of_another_archive_is_refused() {
+fn key_table_of_another_archive_is_refused() {
     let world = World::new(1);
     let other = ArchiveId::from_bytes([4; 16]);
     let opened = KeyTable::open(&world.paths(), master(1), other, false);
@@ -155,18 +155,18 @@ fn each_copy_is_rebuilt_from_the_other() {
 }
 
 #[test]
-fn without_any_copy_an_archive_with_keys_does_not_open() {
+fn archive_with_keys_does_not_open_without_a_copy() {
     let world = World::new(3);
     for path in world.paths() {
         std::fs::remove_file(path).unwrap();
     }
     let error = KeyTable::open(&world.paths(), master(1), archive(), false).unwrap_err();
-    assert!(error.to_string().contains("table.copy"), "it says which files: {error}");
+    assert!(error.to_string().contains("table.copy"), "the error names the files: {error}");
     assert!(matches!(error, ArchiveError::Unusable { .. }));
 }
 
 #[test]
-fn an_older_copy_brings_no_destroyed_key_back() {
+fn older_copy_does_not_revive_destroyed_keys() {
     let mut world = World::new(2);
     let old = world.bytes(1);
     let table = world.start().unwrap();
@@ -182,7 +182,7 @@ fn an_older_copy_brings_no_destroyed_key_back() {
 }
 
 #[test]
-fn a_table_that_missed_runs_is_refused_whole() {
+fn key_table_that_missed_runs_is_refused() {
     let mut world = World::new(2);
     let old = world.bytes(0);
     world.start().unwrap();
@@ -193,30 +193,30 @@ fn a_table_that_missed_runs_is_refused_whole() {
 }
 
 #[test]
-fn of_a_destruction_cut_short_the_key_stays_until_it_is_done_again() {
+fn interrupted_destruction_keeps_the_key_until_repeated() {
     let mut world = World::new(3);
     world.change(0, |bytes| bytes[SLOT_BYTES..2 * SLOT_BYTES].fill(0));
     let table = world.start().unwrap();
-    assert!(table.load(1, body(10)).is_ok(), "it may as well be damage");
+    assert!(table.load(1, body(10)).is_ok(), "the slot may also be damaged");
     table.destroy_blocking(&[(1, body(10))]).unwrap();
     assert!(table.load(1, body(10)).is_err());
     assert_eq!(world.bytes(0), world.bytes(1));
 }
 
 #[test]
-fn a_slot_with_a_damaged_magic_is_not_free() {
+fn slot_with_damaged_magic_is_not_free() {
     let mut world = World::new(2);
     for copy in 0..2 {
         world.change(copy, |bytes| bytes[SLOT_BYTES..SLOT_BYTES + 40].fill(0x5A));
     }
     let table = world.start().unwrap();
     assert_eq!(table.lost(), 1);
-    assert_eq!(table.create(body(30)).unwrap().1, 3, "no key is written over it");
+    assert_eq!(table.create(body(30)).unwrap().1, 3, "the slot is not reused");
     assert_eq!(world.bytes(0)[SLOT_BYTES], 0x5A);
 }
 
 #[test]
-fn a_damaged_slot_is_mended_while_the_archive_runs() {
+fn damaged_slot_is_repaired_at_runtime() {
     let mut world = World::new(1);
     let table = world.start().unwrap();
     world.change(0, |bytes| bytes[SLOT_BYTES + 30] ^= 0xFF);
@@ -227,7 +227,7 @@ fn a_damaged_slot_is_mended_while_the_archive_runs() {
 proptest! {
     /// The bit is flipped in every copy, so that no copy can help.
     #[test]
-    fn a_flipped_bit_costs_no_key(bit in 0..3 * SLOT_BYTES * 8) {
+    fn flipped_bit_loses_no_key(bit in 0..3 * SLOT_BYTES * 8) {
         let mut world = World::new(2);
         for copy in 0..2 {
             world.change(copy, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
@@ -242,7 +242,7 @@ proptest! {
 
     /// Damages bytes around a wrapped key, but not its body id: the cipher detects it.
     #[test]
-    fn a_key_survives_damage_around_it(noise in any::<[u8; 40]>()) {
+    fn key_survives_damage_around_it(noise in any::<[u8; 40]>()) {
         let mut world = World::new(1);
         for copy in 0..2 {
             world.change(copy, |bytes| {
@@ -256,7 +256,7 @@ proptest! {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "two race")]
-fn of_two_that_destroy_a_key_one_frees_its_slot() {
+fn concurrent_destruction_frees_a_slot_once() {
     let world = World::new(0);
     let table = world.open().unwrap();
     for round in 0..300u32 {
@@ -277,13 +277,13 @@ fn of_two_that_destroy_a_key_one_frees_its_slot() {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_taken_and_the_process_is_told() {
+fn failed_sync_refuses_changes_and_notifies_process() {
     let world = World::new(1);
     let table = world.open().unwrap();
     let error = ArchiveError::Internal { what: "cannot sync".to_owned() };
     assert!(table.synced(Err(error)).is_err());
     assert!(matches!(table.create(body(20)), Err(ArchiveError::KeysFailed { .. })));
-    assert!(table.load(1, body(10)).is_ok(), "what is there can be read");
+    assert!(table.load(1, body(10)).is_ok(), "existing keys can be read");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         assert!(table.failed().await.contains("cannot sync"));
@@ -302,7 +302,7 @@ fn unreadable(world: &World, table: &mut KeyTable, copy: usize) {
 }
 
 #[test]
-fn keys_on_a_disk_that_does_not_answer_are_neither_lost_nor_taken_for_destroyed() {
+fn unreadable_keys_are_neither_lost_nor_destroyed() {
     let world = World::new(1);
     let mut table = world.open().unwrap();
     let keys = [(1, body(10))];

@@ -54,13 +54,13 @@ impl Budget {
     pub(super) fn release(&self, bytes: u64) {
         let release = |used: u64| Some(used.saturating_sub(bytes));
         let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, release);
-        debug_assert!(before.is_ok_and(|used| used >= bytes), "no more is given than was taken");
+        debug_assert!(before.is_ok_and(|used| used >= bytes), "released more than reserved");
     }
 
     fn full(&self, used: u64) -> ArchiveError {
         ArchiveError::Full {
             what: format!(
-                "staged, online and restored bytes would pass the log capacity of {} ({} used)",
+                "staged, online and restored bytes would exceed the log capacity of {} ({} used)",
                 ByteCount::new(self.max),
                 ByteCount::new(used),
             ),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_units::ObjectId;
 
-use super::scan::{Scanned, SegmentScan};
+use super::scan::{ScannedRecord, SegmentScan};
 use super::{LogKind, segment_path};
 use crate::directory::{Paths, sync_dir};
 use crate::{ArchiveError, Result};
@@ -94,7 +94,7 @@ impl Orphans {
         tracing::warn!(
             segment = %segment.display(),
             orphan = %to.display(),
-            "a segment that the catalog does not name is set aside; see `fulgurite admin orphans`"
+            "set aside a segment that the catalog does not name; see `fulgurite admin orphans`"
         );
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Orphans {
                 move_file(&orphan.path, &segment)?;
                 tracing::warn!(
                     segment = %segment.display(),
-                    "a segment is back from the orphans, for the catalog names it"
+                    "moved an orphaned segment back to its log, because the catalog names it"
                 );
             }
         }
@@ -132,11 +132,11 @@ impl OrphanFile {
         let (mut records, mut bodies) = (0, Vec::new());
         while let Some(record) = scan.next_record()? {
             match record {
-                Scanned::Data(header) | Scanned::Entry(header, _) => {
+                ScannedRecord::Data(header) | ScannedRecord::Entry(header, _) => {
                     records += 1;
                     bodies.push(header.body);
                 }
-                Scanned::Torn(_) => {}
+                ScannedRecord::Torn(_) => {}
             }
         }
         Ok((records, bodies))

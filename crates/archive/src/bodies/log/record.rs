@@ -24,7 +24,7 @@ const RECORD_MAGIC: &[u8; 4] = b"FGLR";
 const VERSION: u8 = 1;
 const CRC_AT: usize = 60;
 
-const _: () = assert!(HEADER_BYTES == HEADER_LEN as u64, "one size, twice");
+const _: () = assert!(HEADER_BYTES == HEADER_LEN as u64, "both constants have the same value");
 const _: () = assert!(SEGMENT_BYTES.is_multiple_of(HEADER_BYTES), "a segment is whole headers");
 const _: () = assert!(SEGMENT_BYTES / HEADER_BYTES <= u32::MAX as u64, "a place fits 32 bits");
 

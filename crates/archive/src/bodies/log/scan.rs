@@ -30,7 +30,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// A record found by a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scanned<'a> {
+pub(crate) enum ScannedRecord<'a> {
     /// Ciphertext of a body, complete in the file, at [`RecordHeader::content`].
     Data(RecordHeader),
     /// A sealed entry with a valid CRC.
@@ -39,7 +39,7 @@ pub(crate) enum Scanned<'a> {
     Torn(RecordHeader),
 }
 
-impl Scanned<'_> {
+impl ScannedRecord<'_> {
     /// Returns the record's header.
     pub(crate) const fn header(&self) -> &RecordHeader {
         match self {
@@ -62,7 +62,7 @@ pub(crate) struct SegmentScan {
     buffer_at: u64,
     /// Offset from which the next header is searched.
     at: u64,
-    foreign_bytes: u64,
+    unrecognized_bytes: u64,
 }
 
 /// Reads the header of the segment at `path`; `None` when it is missing or damaged.
@@ -89,7 +89,7 @@ impl SegmentScan {
             buffer: Vec::new(),
             buffer_at: 0,
             at: 0,
-            foreign_bytes: 0,
+            unrecognized_bytes: 0,
         };
         scan.header = scan.read_header()?;
         scan.at = HEADER_BYTES;
@@ -109,8 +109,8 @@ impl SegmentScan {
 
     /// Returns the bytes so far that are neither records nor zeros: torn, or from before headers
     /// existed.
-    pub(crate) const fn foreign_bytes(&self) -> u64 {
-        self.foreign_bytes
+    pub(crate) const fn unrecognized_bytes(&self) -> u64 {
+        self.unrecognized_bytes
     }
 
     fn read_header(&mut self) -> Result<Option<SegmentHeader>> {
@@ -126,7 +126,7 @@ impl SegmentScan {
     }
 
     /// Returns the next record, or `None` at the end of the file.
-    pub(crate) fn next_record(&mut self) -> Result<Option<Scanned<'_>>> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<ScannedRecord<'_>>> {
         loop {
             if self.window().len() < HEADER_LEN && !self.fill()? {
                 return Ok(None);
@@ -144,7 +144,7 @@ impl SegmentScan {
 
     /// Finds the first header in the window; moves `at` to it, or past the window.
     fn find_in_window(&mut self) -> Option<RecordHeader> {
-        let (mut at, mut foreign) = (self.at, 0);
+        let (mut at, mut unrecognized) = (self.at, 0);
         let mut found = None;
         for unit in self.window().as_chunks::<HEADER_LEN>().0 {
             if may_begin(unit)
@@ -155,21 +155,25 @@ impl SegmentScan {
                 break;
             }
             at += HEADER_BYTES;
-            foreign += if *unit == [0; HEADER_LEN] { 0 } else { HEADER_BYTES };
+            unrecognized += if *unit == [0; HEADER_LEN] { 0 } else { HEADER_BYTES };
         }
         self.at = at;
-        self.foreign_bytes += foreign;
+        self.unrecognized_bytes += unrecognized;
         found
     }
 
-    fn take(&mut self, header: RecordHeader) -> Result<Scanned<'_>> {
+    fn take(&mut self, header: RecordHeader) -> Result<ScannedRecord<'_>> {
         let content = header.content();
         let is_cut = content.offset + content.bytes > self.file_bytes;
         let RecordKind::Entry { payload_crc, .. } = header.kind else {
             // Continues inside a torn record instead of after it: what follows its header may be
             // another record.
             self.at = if is_cut { content.offset } else { header.end() };
-            return Ok(if is_cut { Scanned::Torn(header) } else { Scanned::Data(header) });
+            return Ok(if is_cut {
+                ScannedRecord::Torn(header)
+            } else {
+                ScannedRecord::Data(header)
+            });
         };
         let bytes = usize::try_from(content.bytes).unwrap_or(usize::MAX);
         if !is_cut && self.window().len() < HEADER_LEN + bytes {
@@ -181,11 +185,11 @@ impl SegmentScan {
             .is_some_and(|payload| crc32c(payload) == payload_crc);
         if !is_whole {
             self.at = content.offset;
-            return Ok(Scanned::Torn(header));
+            return Ok(ScannedRecord::Torn(header));
         }
         let start = usize::try_from(content.offset - self.buffer_at).unwrap_or(usize::MAX);
         self.at = header.end();
-        Ok(Scanned::Entry(header, &self.buffer[start..start + bytes]))
+        Ok(ScannedRecord::Entry(header, &self.buffer[start..start + bytes]))
     }
 
     /// Fills the buffer from `at` on, after skipping a hole; returns `false` at the end.
@@ -212,7 +216,7 @@ impl SegmentScan {
                     let path = self.path.display();
                     tracing::warn!(%path, at = self.at, %error, "stepped over");
                     self.at += page_left;
-                    self.foreign_bytes += page_left;
+                    self.unrecognized_bytes += page_left;
                 }
             }
         }

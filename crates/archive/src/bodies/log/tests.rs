@@ -5,7 +5,7 @@ use fulgurite_units::{ByteCount, UnixTime};
 use proptest::prelude::*;
 
 use super::record::EntryForm;
-use super::scan::{Scanned, SegmentScan};
+use super::scan::{ScannedRecord, SegmentScan};
 use super::*;
 
 /// Opens the log in run `run`, with a catalog that knows the runs up to `run - 1`.
@@ -79,7 +79,7 @@ fn orphans(data: &Path) -> Vec<(LogKind, u32, Option<u64>)> {
 }
 
 #[test]
-fn a_segment_without_rows_is_unlinked_only_when_the_catalog_is_newer() {
+fn unnamed_segment_is_unlinked_only_by_newer_catalog() {
     let dir = tempfile::tempdir().unwrap();
     let staging = dir.path().join("staging");
     let open =
@@ -105,7 +105,7 @@ fn a_segment_without_rows_is_unlinked_only_when_the_catalog_is_newer() {
 }
 
 #[test]
-fn segments_of_unknown_runs_and_of_others_become_orphans_and_overwrite_none() {
+fn unknown_segments_become_orphans_without_overwriting() {
     let dir = tempfile::tempdir().unwrap();
     let staging = dir.path().join("staging");
     std::fs::create_dir_all(&staging).unwrap();
@@ -131,7 +131,7 @@ fn segments_of_unknown_runs_and_of_others_become_orphans_and_overwrite_none() {
 }
 
 #[test]
-fn an_empty_segment_is_not_left_behind_by_a_stop() {
+fn shutdown_leaves_no_empty_segment() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[], 1 << 30);
     let extents = put(&log, &[1; 5000], 5000);
@@ -147,7 +147,7 @@ fn an_empty_segment_is_not_left_behind_by_a_stop() {
 }
 
 #[test]
-fn a_full_log_refuses_and_gives_everything_back() {
+fn full_log_refuses_and_releases_all_space() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[], 10_000);
     let extents = put(&log, &[1; 6000], 6000);
@@ -160,7 +160,7 @@ fn a_full_log_refuses_and_gives_everything_back() {
 }
 
 #[test]
-fn objects_of_lost_segments_give_nothing_back() {
+fn lost_segments_return_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[(3, 5000)], 10_000);
     assert_eq!(log.budget.used(), 0);
@@ -174,7 +174,7 @@ fn objects_of_lost_segments_give_nothing_back() {
 }
 
 #[test]
-fn a_reader_keeps_freed_bytes_until_it_goes() {
+fn open_reader_keeps_freed_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[], 1 << 30);
     let body = vec![7; 2 << 20];
@@ -189,7 +189,7 @@ fn a_reader_keeps_freed_bytes_until_it_goes() {
 }
 
 #[test]
-fn small_neighbors_are_given_back_together() {
+fn adjacent_free_ranges_are_punched_together() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[], 1 << 30);
     let bodies: Vec<_> = (0..40).map(|_| put(&log, &[7; 60_000], 60_000)).collect();
@@ -204,15 +204,15 @@ fn small_neighbors_are_given_back_together() {
 }
 
 #[test]
-fn a_log_goes_on_in_a_new_segment_when_its_file_has_failed() {
+fn log_continues_in_a_new_segment_after_write_failure() {
     let dir = tempfile::tempdir().unwrap();
     let log = open_in_run(dir.path(), LogKind::Online, &[], 1 << 30, 1);
     let (kept, _) = put_framed(&log, 1, &[1; 5000], Some(5000));
     let mut waiting = log.writer(body(2), 5000).unwrap();
     waiting.write(&[2; 1000]).unwrap();
-    log.lock().active.as_ref().unwrap().1.fail("a disk that fails".to_owned());
+    log.lock().active.as_ref().unwrap().1.fail("a failing disk".to_owned());
     let refused = waiting.write(&[2; 1000]).unwrap_err().to_string();
-    assert!(refused.contains("a disk that fails"), "{refused}");
+    assert!(refused.contains("a failing disk"), "{refused}");
     assert!(LogWriter::sync_many(std::iter::once(&waiting)).is_err());
     drop(waiting);
     let (next, framing) = put_framed(&log, 3, &[3; 5000], Some(5000));
@@ -223,7 +223,7 @@ fn a_log_goes_on_in_a_new_segment_when_its_file_has_failed() {
 }
 
 #[test]
-fn a_segment_that_came_to_nothing_does_not_block_its_log() {
+fn failed_segment_creation_does_not_block_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = open(dir.path(), &[], 1 << 30);
     // Syncing /dev/null fails everywhere.
@@ -258,21 +258,21 @@ fn scanned(log: &SegmentLog) -> BTreeMap<ObjectId, (Vec<u8>, Option<usize>)> {
             let content = &bytes[to_usize(place.offset)..to_usize(place.end())];
             let body = found.entry(record.header().body).or_default();
             match (record, record.header().kind) {
-                (Scanned::Data(_), record::RecordKind::Data { body_offset, .. }) => {
+                (ScannedRecord::Data(_), record::RecordKind::Data { body_offset, .. }) => {
                     assert_eq!(body_offset, body.0.len() as u64);
                     body.0.extend_from_slice(content);
                 }
-                (Scanned::Entry(_, sealed), _) => body.1 = Some(sealed.len()),
+                (ScannedRecord::Entry(_, sealed), _) => body.1 = Some(sealed.len()),
                 (other, _) => panic!("{other:?}"),
             }
         }
-        assert_eq!(scan.foreign_bytes(), 0);
+        assert_eq!(scan.unrecognized_bytes(), 0);
     }
     found
 }
 
 #[test]
-fn a_body_over_many_segments_has_a_header_in_each() {
+fn body_spanning_segments_has_a_header_in_each() {
     let dir = crate::testing::dir();
     let log = open_in_run(dir.path(), LogKind::Staging, &[], 1 << 40, 1);
     // Starts in segments that are nearly full, judging by their tail.
@@ -303,7 +303,7 @@ fn a_body_over_many_segments_has_a_header_in_each() {
 }
 
 #[test]
-fn entries_that_are_not_kept_are_not_read() {
+fn dropped_entries_are_unreadable() {
     let dir = tempfile::tempdir().unwrap();
     let log = open_in_run(dir.path(), LogKind::Staging, &[], 1 << 30, 1);
     put_framed(&log, 1, &[1; 100], None);
@@ -334,7 +334,7 @@ fn entries_that_are_not_kept_are_not_read() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn bodies_of_any_size_and_expectation_return(
+    fn bodies_of_any_size_round_trip(
         bodies in prop::collection::vec((0usize..20_000, 0u64..30_000), 1..12),
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ proptest! {
     }
 
     #[test]
-    fn framed_bodies_return_are_scanned_and_leave_nothing(
+    fn framed_bodies_round_trip_and_free_all_space(
         bodies in prop::collection::vec(
             (0usize..20_000, prop::option::of(0u64..30_000)), 1..12,
         ),

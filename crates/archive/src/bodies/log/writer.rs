@@ -110,7 +110,7 @@ impl LogWriter {
     /// Makes the files of its reserved space fail.
     #[cfg(test)]
     pub(crate) fn fail(&self) {
-        self.room.iter().for_each(|range| range.target.fail("a disk that fails".to_owned()));
+        self.room.iter().for_each(|range| range.target.fail("a failing disk".to_owned()));
     }
 
     /// Appends `bytes`. May block on the disk.
@@ -141,7 +141,7 @@ impl LogWriter {
             bytes = later;
             offset = 0;
         }
-        assert!(bytes.is_empty(), "room was reserved for every byte");
+        assert!(bytes.is_empty(), "space is reserved for every byte");
         Ok(())
     }
 
@@ -392,7 +392,7 @@ impl Drop for EntryWriter {
         }
         for (place, target) in &self.records {
             if let Err(error) = target.write_at(&[0; HEADER_LEN], place.offset) {
-                tracing::warn!(%error, "an entry of a completion that failed stays readable");
+                tracing::warn!(%error, "cannot erase an entry of a failed completion");
             }
         }
         let room: Vec<Extent> = self.records.iter().map(|&(extent, _)| extent).collect();

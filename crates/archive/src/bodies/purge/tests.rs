@@ -24,7 +24,7 @@ impl Run {
     }
 
     /// Returns whether a check after this delay starts to purge names; if so, it is done on return.
-    fn forgets_after(&mut self, waited: Duration) -> bool {
+    fn purges_after(&mut self, waited: Duration) -> bool {
         self.clock.advance(waited);
         let mut begun = false;
         self.purge_state.run_due(&self.state, &mut || begun = true).unwrap();
@@ -34,25 +34,25 @@ impl Run {
 }
 
 #[test]
-fn names_are_forgotten_at_half_of_their_time_or_by_the_next_start() {
+fn names_are_purged_at_half_time_or_at_next_start() {
     let dir = testing::dir();
     let mut run = Run::begin(&dir);
     let half = Duration::from_nanos(run.state.config.space.forget_within.as_nanos() / 2);
     let almost = Duration::from_nanos(half.as_nanos() - 1);
     let (none, moment) = (Duration::ZERO, Duration::from_nanos(1));
-    assert!(!run.forgets_after(half), "there is nothing to forget");
+    assert!(!run.purges_after(half), "there is nothing to purge");
     for _ in 0..2 {
         run.mark();
-        assert!(!run.forgets_after(half), "its time begins with the look that finds it");
-        assert!(!run.forgets_after(almost));
+        assert!(!run.purges_after(half), "its time begins when a check finds the mark");
+        assert!(!run.purges_after(almost));
         run.mark();
-        assert!(run.forgets_after(moment), "what comes later does not put it off");
-        assert!(!run.forgets_after(half), "it is done");
+        assert!(run.purges_after(moment), "later marks do not delay it");
+        assert!(!run.purges_after(half), "the purge is done");
     }
     run.mark();
     drop(run);
     let mut run = Run::begin(&dir);
-    assert!(run.forgets_after(none), "nobody knows how long it waited");
+    assert!(run.purges_after(none), "it is unknown how long the marks have waited");
     run.mark();
-    assert!(!run.forgets_after(none));
+    assert!(!run.purges_after(none));
 }

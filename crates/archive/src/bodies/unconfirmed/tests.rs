@@ -32,17 +32,20 @@ use crate::state::ArchiveState;
 use crate::{ArchiveError, clock, testing};
 
 /// A data directory that is opened, used and killed repeatedly.
-struct Life {
+struct CrashTest {
     dir: TempDir,
     runtime: Runtime,
 }
 
-impl Life {
+impl CrashTest {
     fn new() -> Self {
-        let life = Self { dir: testing::dir(), runtime: Runtime::new().unwrap() };
-        let state = life.start();
-        life.runtime.block_on(list::create_bucket(&state, &testing::bucket("vault"))).unwrap();
-        life
+        let crash_test = Self { dir: testing::dir(), runtime: Runtime::new().unwrap() };
+        let state = crash_test.start();
+        crash_test
+            .runtime
+            .block_on(list::create_bucket(&state, &testing::bucket("vault")))
+            .unwrap();
+        crash_test
     }
 
     /// Starts as after a crash: the previous run was not shut down.
@@ -179,18 +182,18 @@ fn check_unconfirmed(state: &ArchiveState, expected: &[(&str, u64)]) {
 }
 
 #[test]
-fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
-    let life = Life::new();
-    let state = life.start();
-    life.put(&state, "deleted", 10);
-    life.put(&state, "other", 11);
+fn put_or_delete_resolves_unconfirmed_bodies() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    crash_test.put(&state, "deleted", 10);
+    crash_test.put(&state, "other", 11);
     for (name, bytes) in [("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)] {
-        life.cut_short(&state, name, bytes);
+        crash_test.cut_short(&state, name, bytes);
     }
     drop(state);
     // Repeated starts count them once.
     for _ in 0..3 {
-        let state = life.start();
+        let state = crash_test.start();
         check_shown(&state, &[("deleted", 10), ("other", 11)]);
         let mut unconfirmed = vec![("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)];
         let status = crate::status::status(&state).unwrap();
@@ -199,77 +202,77 @@ fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
         found.sort_unstable();
         unconfirmed.sort_unstable();
         assert_eq!(found, unconfirmed);
-        assert_eq!(life.list().iter().count(), 4);
+        assert_eq!(crash_test.list().iter().count(), 4);
     }
-    let state = life.start();
-    assert!(life.delete(&state, "deleted"));
-    assert!(!life.delete(&state, "never shown"));
-    life.put(&state, "put", 30);
+    let state = crash_test.start();
+    assert!(crash_test.delete(&state, "deleted"));
+    assert!(!crash_test.delete(&state, "never shown"));
+    crash_test.put(&state, "put", 30);
     check_unconfirmed(&state, &[]);
     drop(state);
-    life.lose_catalog();
-    let report = life.recover(false);
+    crash_test.lose_catalog();
+    let report = crash_test.recover(false);
     assert_eq!((report.objects, report.in_doubt, report.incomplete), (2, 0, 0), "{report:?}");
-    assert_eq!(life.list(), UnconfirmedList::default());
-    let state = life.start();
+    assert_eq!(crash_test.list(), UnconfirmedList::default());
+    let state = crash_test.start();
     check_shown(&state, &[("other", 11), ("put", 30)]);
     check_unconfirmed(&state, &[]);
 }
 
 #[test]
-fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
-    let life = Life::new();
-    let state = life.start();
-    life.put(&state, "both", 10);
-    life.cut_short(&state, "both", 20);
+fn recovery_shows_unconfirmed_objects_only_with_salvage() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    crash_test.put(&state, "both", 10);
+    crash_test.cut_short(&state, "both", 20);
     // Longer than one write, and all zeros.
-    life.cut_short(&state, "long", 700_000);
-    life.cut_short(&state, "empty", 0);
+    crash_test.cut_short(&state, "long", 700_000);
+    crash_test.cut_short(&state, "empty", 0);
     drop(state);
     let unconfirmed = [("both", 20), ("empty", 0), ("long", 700_000)];
-    check_unconfirmed(&life.start(), &unconfirmed);
+    check_unconfirmed(&crash_test.start(), &unconfirmed);
     for _ in 0..2 {
-        life.lose_catalog();
-        let report = life.recover(false);
+        crash_test.lose_catalog();
+        let report = crash_test.recover(false);
         assert_eq!((report.objects, report.in_doubt), (1, 3), "{report:?}");
         assert_eq!((report.incomplete, report.set_aside, report.overwritten), (0, 0, 0));
         assert!(report.doubted[0].contains("\" in bucket \"vault\""), "{report:?}");
-        let state = life.start();
+        let state = crash_test.start();
         check_shown(&state, &[("both", 10)]);
         check_unconfirmed(&state, &unconfirmed);
     }
-    let report = life.recover(true);
+    let report = crash_test.recover(true);
     assert_eq!((report.objects, report.in_doubt, report.overwritten), (3, 1, 1), "{report:?}");
     let back = [("both", 20), ("empty", 0), ("long", 700_000)];
     // The salvaged object is confirmed now, and the one it replaced is unconfirmed.
     for _ in 0..2 {
-        let state = life.start();
+        let state = crash_test.start();
         check_shown(&state, &back);
         check_unconfirmed(&state, &[("both", 10)]);
         drop(state);
-        life.lose_catalog();
-        life.recover(false);
+        crash_test.lose_catalog();
+        crash_test.recover(false);
     }
     // And the other way around.
-    life.recover_with(RecoverOptions { salvage: true, earliest: true });
-    let state = life.start();
+    crash_test.recover_with(RecoverOptions { salvage: true, earliest: true });
+    let state = crash_test.start();
     check_shown(&state, &[("both", 10), ("empty", 0), ("long", 700_000)]);
     check_unconfirmed(&state, &[("both", 20)]);
-    assert!(life.delete(&state, "both"));
+    assert!(crash_test.delete(&state, "both"));
     check_unconfirmed(&state, &[]);
 }
 
 #[test]
-fn without_a_start_in_between_the_later_comes_back_and_the_earlier_keeps_its_key() {
-    let life = Life::new();
-    let state = life.start();
-    life.put(&state, "both", 10);
-    life.cut_short(&state, "both", 20);
+fn recovery_shows_latest_upload_and_keeps_earlier_key() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    crash_test.put(&state, "both", 10);
+    crash_test.cut_short(&state, "both", 20);
     drop(state);
-    life.lose_catalog();
-    let report = life.recover(false);
+    crash_test.lose_catalog();
+    let report = crash_test.recover(false);
     assert_eq!((report.objects, report.in_doubt, report.overwritten), (1, 1, 1), "{report:?}");
-    let state = life.start();
+    let state = crash_test.start();
     check_shown(&state, &[("both", 20)]);
     check_unconfirmed(&state, &[("both", 10)]);
 }
@@ -277,25 +280,25 @@ fn without_a_start_in_between_the_later_comes_back_and_the_earlier_keeps_its_key
 /// Nothing writes such entries yet. A program that does not support versions must still preserve
 /// them.
 #[test]
-fn a_recovery_keeps_the_versions_and_labels_of_entries() {
-    let life = Life::new();
-    let state = life.start();
+fn recovery_keeps_versions_and_labels() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
     let version = testing::version(Some([8; 16]));
     let name = ObjectName { version, ..testing::name("both") };
-    life.put(&state, "both", 10);
-    life.cut_short_as(&state, &name, &testing::labels(), 20);
+    crash_test.put(&state, "both", 10);
+    crash_test.cut_short_as(&state, &name, &testing::labels(), 20);
     drop(state);
-    life.lose_catalog();
-    let report = life.recover(false);
+    crash_test.lose_catalog();
+    let report = crash_test.recover(false);
     assert_eq!((report.objects, report.in_doubt), (1, 1), "{report:?}");
-    let state = life.start();
+    let state = crash_test.start();
     let row = find_object(&*state.kv, &name.bucket, &name.key).unwrap().unwrap();
     assert_eq!((row.bytes, row.version, row.labels), (20, version, testing::labels()));
     // The latest version has the name; the one before, which is another version, is unconfirmed.
     check_unconfirmed(&state, &[("both", 10)]);
     drop(state);
-    life.recover_with(RecoverOptions { salvage: true, earliest: true });
-    let state = life.start();
+    crash_test.recover_with(RecoverOptions { salvage: true, earliest: true });
+    let state = crash_test.start();
     check_shown(&state, &[("both", 10)]);
     let unconfirmed: Vec<(Vec<u8>, UnconfirmedRow)> =
         rows_in(&*state.kv, UNCONFIRMED, &KeyRange::prefix(b""), 9).unwrap();
@@ -303,23 +306,23 @@ fn a_recovery_keeps_the_versions_and_labels_of_entries() {
 }
 
 #[test]
-fn a_bucket_goes_with_what_is_in_doubt_of_it() {
-    let life = Life::new();
-    let state = life.start();
-    life.cut_short(&state, "a", 10);
-    life.cut_short(&state, "b", 20);
+fn deleting_a_bucket_drops_its_unconfirmed_bodies() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    crash_test.cut_short(&state, "a", 10);
+    crash_test.cut_short(&state, "b", 20);
     drop(state);
-    let state = life.start();
+    let state = crash_test.start();
     check_unconfirmed(&state, &[("a", 10), ("b", 20)]);
-    life.runtime.block_on(list::delete_bucket(&state, &testing::bucket("vault"))).unwrap();
+    crash_test.runtime.block_on(list::delete_bucket(&state, &testing::bucket("vault"))).unwrap();
     check_unconfirmed(&state, &[]);
 }
 
 #[test]
-fn an_upload_whose_completion_was_cut_short_stays_an_upload() {
-    let life = Life::new();
-    let state = life.start();
-    let upload = life.runtime.block_on(begin_upload(&state));
+fn interrupted_completion_leaves_the_upload_open() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    let upload = crash_test.runtime.block_on(begin_upload(&state));
     // The entries of an object that is never committed.
     let part = only_part(&state, upload);
     let secret = state.keys.load(part.key_slot, part.body_id).unwrap();
@@ -332,24 +335,24 @@ fn an_upload_whose_completion_was_cut_short_stays_an_upload() {
     writer.sync_blocking().unwrap();
     writer.keep_unconfirmed();
     drop((secret, state));
-    drop(life.start());
+    drop(crash_test.start());
     for _ in 0..2 {
-        let state = life.start();
+        let state = crash_test.start();
         check_shown(&state, &[]);
         assert_eq!(rows::unconfirmed_count(&*state.kv).unwrap(), 0);
-        assert_eq!(life.list().iter().collect::<Vec<_>>(), [(part.body_id, row.object_id)]);
+        assert_eq!(crash_test.list().iter().collect::<Vec<_>>(), [(part.body_id, row.object_id)]);
         assert_eq!(only_part(&state, upload).body_id, part.body_id);
         drop(state);
-        life.lose_catalog();
-        let report = life.recover(false);
+        crash_test.lose_catalog();
+        let report = crash_test.recover(false);
         assert_eq!((report.uploads, report.objects, report.in_doubt), (1, 0, 0), "{report:?}");
     }
-    let state = life.start();
-    life.runtime.block_on(complete_upload(&state, upload));
+    let state = crash_test.start();
+    crash_test.runtime.block_on(complete_upload(&state, upload));
     check_shown(&state, &[("parts", 5)]);
     drop(state);
-    life.lose_catalog();
-    let report = life.recover(false);
+    crash_test.lose_catalog();
+    let report = crash_test.recover(false);
     assert_eq!((report.uploads, report.objects), (0, 1), "{report:?}");
 }
 
@@ -391,36 +394,36 @@ fn only_part(state: &ArchiveState, upload: UploadId) -> BodyRow {
 }
 
 #[test]
-fn a_start_reads_segments_from_where_commits_had_not_ended() {
-    let life = Life::new();
-    let state = life.start();
+fn startup_scans_from_the_first_unsettled_segment() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
     let online = || {
         state.record_settled().unwrap();
         rows::settled(&*state.kv).unwrap().online
     };
-    life.put(&state, "a", 10);
-    assert_eq!(online(), 0, "it is written on");
+    crash_test.put(&state, "a", 10);
+    assert_eq!(online(), 0, "the segment is still written to");
     state.close_logs();
     assert_eq!(online(), 1);
-    life.cut_short(&state, "b", 20);
+    crash_test.cut_short(&state, "b", 20);
     state.close_logs();
-    life.put(&state, "c", 30);
+    crash_test.put(&state, "c", 30);
     state.close_logs();
-    assert_eq!(online(), 1, "one of its bodies is in doubt");
+    assert_eq!(online(), 1, "one of its bodies is unconfirmed");
     drop(state);
-    let state = life.start();
-    assert_eq!(rows::settled(&*state.kv).unwrap(), SettledRow::default(), "it is of this run");
+    let state = crash_test.start();
+    assert_eq!(rows::settled(&*state.kv).unwrap(), SettledRow::default(), "the row is of this run");
     check_unconfirmed(&state, &[("b", 20)]);
 }
 
 #[test]
-fn an_upload_that_was_refused_is_settled_when_its_key_is_gone() {
-    let life = Life::new();
-    let state = life.start();
-    life.put(&state, "a", 10);
+fn refused_upload_is_settled_once_its_key_is_destroyed() {
+    let crash_test = CrashTest::new();
+    let state = crash_test.start();
+    crash_test.put(&state, "a", 10);
     let (bucket, key) = (testing::bucket("vault"), testing::key("a"));
     let condition = WriteCondition { absent: true, ..WriteCondition::default() };
-    life.runtime.block_on(async {
+    crash_test.runtime.block_on(async {
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let (class, meta) = (StorageClass::Standard, ObjectMeta::default());
         let options = PutOptions { class, meta, condition: WriteCondition::default(), claim };
@@ -452,26 +455,27 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_catalog_from_a_backup_is_recovered_without_doubts() {
-    let life = Life::new();
+fn recovery_after_a_backup_has_no_unconfirmed_bodies() {
+    let crash_test = CrashTest::new();
     let copy = testing::dir();
-    let catalog = life.dir.path().join("catalog");
+    let catalog = crash_test.dir.path().join("catalog");
     let kept = copy.path().join("catalog");
     copy_folder(&catalog, &kept);
-    drop(life.start());
-    let state = life.start();
-    life.put(&state, "a", 10);
+    drop(crash_test.start());
+    let state = crash_test.start();
+    crash_test.put(&state, "a", 10);
     drop(state);
-    life.lose_catalog();
+    crash_test.lose_catalog();
     std::fs::rename(&kept, &catalog).unwrap();
-    let refused = ArchiveState::open(testing::config(&life.dir), clock::system()).unwrap_err();
+    let refused =
+        ArchiveState::open(testing::config(&crash_test.dir), clock::system()).unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
-    life.lose_catalog();
-    assert_eq!(life.recover(false).objects, 1);
+    crash_test.lose_catalog();
+    assert_eq!(crash_test.recover(false).objects, 1);
 }
 
 #[test]
-fn a_list_that_is_damaged_is_read_as_far_as_it_goes() {
+fn damaged_list_skips_invalid_lines() {
     let dir = testing::dir();
     let paths = Paths::new(dir.path());
     let id = || ObjectId::from_random(random_bytes().unwrap());

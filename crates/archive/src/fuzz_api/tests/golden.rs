@@ -90,7 +90,7 @@ fn upload_row() -> UploadRow {
 }
 
 #[test]
-fn rows_of_objects_are_these_bytes() {
+fn object_rows_match_golden_bytes() {
     are(
         &full_object(),
         &expect![[r#"
@@ -157,7 +157,7 @@ fn rows_of_objects_are_these_bytes() {
 }
 
 #[test]
-fn rows_of_doubts_are_these_bytes() {
+fn unconfirmed_rows_match_golden_bytes() {
     are(
         &unconfirmed_row(full_body()),
         &expect![[r#"
@@ -177,7 +177,7 @@ fn rows_of_doubts_are_these_bytes() {
 }
 
 #[test]
-fn rows_of_totals_are_these_bytes() {
+fn totals_rows_match_golden_bytes() {
     let totals = Totals {
         objects_online: 1,
         objects_staged: 2,
@@ -213,7 +213,7 @@ fn rows_of_version_3_are_read() {
 
 /// The entry from before versions and labels opens, and is written where a plan has room for it.
 #[test]
-fn sealed_entries_of_version_1_open_and_fit_their_plans() {
+fn version_1_entries_open_and_fit_their_plans() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
     let unlabeled = Entry { meta: meta(), labels: Labels::default(), ..entry() };
     let sealed = bytes_of(OBJECT_ENTRY_1);
@@ -222,7 +222,7 @@ fn sealed_entries_of_version_1_open_and_fit_their_plans() {
     assert_ne!(sealed.len(), planned, "version 2 takes more");
     let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
     let again = unlabeled.seal_as_planned(&key, body, sealed.len()).unwrap();
-    assert_eq!(plain(&again), plain(&sealed), "byte by byte what version 1 was");
+    assert_eq!(plain(&again), plain(&sealed), "the bytes are those of version 1");
     let now = unlabeled.seal_as_planned(&key, body, planned).unwrap();
     assert_eq!((now.len(), plain(&now)[0]), (planned, 2));
     // Data that version 1 cannot express is not dropped to fit a plan.
@@ -235,7 +235,7 @@ fn sealed_entries_of_version_1_open_and_fit_their_plans() {
 }
 
 #[test]
-fn slots_of_the_key_table_of_one_day_open() {
+fn golden_key_slots_open() {
     let (master, key) = (SecretKey::from_bytes(KEY), SecretKey::from_bytes([9; 32]));
     let body = ObjectId::from_bytes(BODY);
     let new = encode(&master, body, &key, 300).unwrap();
@@ -250,7 +250,7 @@ fn slots_of_the_key_table_of_one_day_open() {
 }
 
 #[test]
-fn sealed_entries_of_one_day_open() {
+fn golden_sealed_entries_open() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
     let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
     let (object, part) = (Entry { meta: meta(), ..entry() }, part_entry());
@@ -274,9 +274,9 @@ fn sealed_entries_of_one_day_open() {
     "#]]
     .assert_eq(&hex_lines(&plain(&new_part)));
     let opened = Entry::open(&key, body, &bytes_of(OBJECT_ENTRY));
-    assert_eq!(opened.ok(), Some(object), "now it is\n{}", hex_lines(&new_object));
+    assert_eq!(opened.ok(), Some(object), "the new bytes are\n{}", hex_lines(&new_object));
     let opened = PartEntry::open(&key, body, &bytes_of(PART_ENTRY));
-    assert_eq!(opened.ok(), Some(part), "now it is\n{}", hex_lines(&new_part));
+    assert_eq!(opened.ok(), Some(part), "the new bytes are\n{}", hex_lines(&new_part));
 }
 
 /// Body 0505.., its key 0909.. under the master key 0707.., of run 300.

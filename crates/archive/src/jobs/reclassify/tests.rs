@@ -10,7 +10,7 @@ use crate::objects::commit::insert_object;
 use crate::testing;
 
 #[test]
-fn an_order_whose_caller_went_away_is_not_begun() {
+fn order_of_a_disconnected_caller_does_not_start() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let insert = |tx: &mut Transaction<'_>| -> Result<()> {

@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Waters the plants each hour, and a given one on order.
 struct Watering {
-    said: Sender<(Instant, String)>,
+    runs: Sender<(Instant, String)>,
     orders: Receiver<(String, Reply<u32>)>,
     dry: Arc<AtomicU32>,
     watered: u32,
@@ -38,7 +38,7 @@ impl Job for Watering {
         let plant = order.as_ref().map_or("all", |(plant, _)| plant);
         assert_ne!(plant, "cactus", "it drowned");
         run.doing(format!("watering {plant}"));
-        self.said.send((run.now, plant.to_owned())).unwrap();
+        self.runs.send((run.now, plant.to_owned())).unwrap();
         if self.dry.load(Ordering::SeqCst) > 0 {
             return Err(ArchiveError::Internal { what: "no water".to_owned() }.into());
         }
@@ -51,7 +51,7 @@ impl Job for Watering {
     }
 
     fn on_stop(&mut self) {
-        self.said.send((Instant::ZERO, "stopped".to_owned())).unwrap();
+        self.runs.send((Instant::ZERO, "stopped".to_owned())).unwrap();
     }
 }
 
@@ -60,7 +60,7 @@ struct World {
     runner: Runner,
     panics: Arc<Panics>,
     orders: JobSender<(String, Reply<u32>)>,
-    heard: Receiver<(Instant, String)>,
+    runs_seen: Receiver<(Instant, String)>,
     dry: Arc<AtomicU32>,
 }
 
@@ -70,11 +70,11 @@ impl World {
         let panics = Arc::<Panics>::default();
         let runner = Runner::new(&clock.clock(), &panics);
         let (orders, inbox) = JobSender::new(&JobHandle::new(&clock.clock()));
-        let ((said, heard), dry) = (channel(), Arc::<AtomicU32>::default());
-        let job = Watering { said, orders: inbox, dry: Arc::clone(&dry), watered: 0 };
+        let ((runs, runs_seen), dry) = (channel(), Arc::<AtomicU32>::default());
+        let job = Watering { runs, orders: inbox, dry: Arc::clone(&dry), watered: 0 };
         runner.start_at(orders.handle(), job).unwrap();
-        let world = Self { clock, runner, panics, orders, heard, dry };
-        assert_eq!(world.hears(), (0, "all".to_owned()), "it looks at once");
+        let world = Self { clock, runner, panics, orders, runs_seen, dry };
+        assert_eq!(world.next_run(), (0, "all".to_owned()), "it polls at once");
         world
     }
 
@@ -83,8 +83,8 @@ impl World {
     }
 
     /// Waits for the next run and returns its second, and what was watered.
-    fn hears(&self) -> (u64, String) {
-        let (at, what) = self.heard.recv().unwrap();
+    fn next_run(&self) -> (u64, String) {
+        let (at, what) = self.runs_seen.recv().unwrap();
         (at.as_nanos() / 1_000_000_000, what)
     }
 
@@ -106,22 +106,22 @@ impl World {
     fn stop(&self) {
         self.runner.stop();
         assert_eq!(self.runner.join(), 0);
-        assert_eq!(self.heard.try_iter().last().unwrap().1, "stopped");
+        assert_eq!(self.runs_seen.try_iter().last().unwrap().1, "stopped");
     }
 }
 
 #[test]
-fn a_job_runs_by_its_tick_its_bell_and_on_order() {
+fn job_runs_on_tick_notification_and_order() {
     let world = World::new();
     world.shown_in(JobState::Idle);
     // One second too early it does not run: otherwise that run would be received first.
     world.clock.advance(Duration::from_secs(3599));
     world.clock.advance(Duration::from_secs(1));
-    assert_eq!(world.hears(), (3600, "all".to_owned()));
+    assert_eq!(world.next_run(), (3600, "all".to_owned()));
     world.shown_in(JobState::Idle);
     world.clock.advance(Duration::from_secs(5));
     world.orders.handle().notify();
-    assert_eq!(world.hears(), (3605, "all".to_owned()));
+    assert_eq!(world.next_run(), (3605, "all".to_owned()));
     world.shown_in(JobState::Idle);
     let answer = world.order("fern").unwrap();
     assert_eq!(answer.blocking_recv().unwrap().unwrap(), 4);
@@ -129,7 +129,7 @@ fn a_job_runs_by_its_tick_its_bell_and_on_order() {
     let status = world.status();
     assert_eq!((status.state, status.doing, status.runs), (JobState::Idle, None, 4));
     assert_eq!(status.last_run, Some(UnixTime::from_millis(3_612_000)));
-    assert_eq!(world.hears(), (3605, "fern".to_owned()));
+    assert_eq!(world.next_run(), (3605, "fern".to_owned()));
     world.stop();
     let refused = world.order("fern");
     assert!(matches!(refused, Err(ArchiveError::Stopping)));
@@ -137,19 +137,19 @@ fn a_job_runs_by_its_tick_its_bell_and_on_order() {
 }
 
 #[test]
-fn a_job_that_fails_rests_shows_why_and_goes_on() {
+fn failing_job_backs_off_reports_and_recovers() {
     let world = World::new();
     world.shown_in(JobState::Idle);
     world.dry.store(1, Ordering::SeqCst);
     world.clock.advance(HOUR);
-    assert_eq!(world.hears(), (3600, "all".to_owned()));
+    assert_eq!(world.next_run(), (3600, "all".to_owned()));
     let status = world.shown_in(JobState::Resting);
     assert_eq!((status.failures, status.retry_seconds), (1, Some(10)));
     assert_eq!(status.trouble.as_deref(), Some("internal error: no water"));
     let failure_report = status.failure_report().unwrap();
-    assert_eq!(failure_report, "watering failed: internal error: no water; again in 10 s");
+    assert_eq!(failure_report, "watering failed: internal error: no water; retry in 10 s");
     world.clock.advance(Duration::from_secs(10));
-    assert_eq!(world.hears(), (3610, "all".to_owned()));
+    assert_eq!(world.next_run(), (3610, "all".to_owned()));
     world.shown_in(JobState::Resting);
     // An order ignores the backoff, and its success clears the failure.
     world.dry.store(0, Ordering::SeqCst);
@@ -160,21 +160,21 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
 }
 
 #[test]
-fn a_panic_costs_one_run_and_is_counted() {
+fn panic_fails_one_run_and_is_counted() {
     let world = World::new();
     world.shown_in(JobState::Idle);
     let answer = world.order("cactus").unwrap();
-    assert!(answer.blocking_recv().is_err(), "its order is gone with it");
+    assert!(answer.blocking_recv().is_err(), "the panic dropped its order");
     let status = world.shown_in(JobState::Resting);
     assert!(status.trouble.unwrap().contains("it drowned"));
     assert_eq!(world.panics.count(), 1);
     world.clock.advance(Duration::from_secs(10));
-    assert_eq!(world.hears(), (10, "all".to_owned()));
+    assert_eq!(world.next_run(), (10, "all".to_owned()));
     world.stop();
 }
 
 #[test]
-fn what_goes_on_elsewhere_is_shown_between_runs() {
+fn ongoing_work_is_shown_between_runs() {
     struct Waiting(Receiver<bool>);
     impl Job for Waiting {
         fn name(&self) -> String {

@@ -15,7 +15,7 @@ fn pace(tick: Option<u64>) -> Pace {
 struct World {
     schedule: JobSchedule,
     now: Instant,
-    said: Vec<Command>,
+    commands_seen: Vec<Command>,
 }
 
 impl World {
@@ -23,7 +23,7 @@ impl World {
         Self {
             schedule: JobSchedule::new(pace(tick)),
             now: Instant::from_nanos(1),
-            said: Vec::new(),
+            commands_seen: Vec::new(),
         }
     }
 
@@ -32,7 +32,7 @@ impl World {
         self.schedule.step(self.now, event, &mut out);
         self.schedule.check();
         let commands: Vec<Command> = out.drain().collect();
-        self.said.extend(commands.iter().cloned());
+        self.commands_seen.extend(commands.iter().cloned());
         commands
     }
 
@@ -55,52 +55,52 @@ impl World {
 }
 
 #[test]
-fn it_looks_at_once_and_then_by_its_tick_or_its_bell() {
+fn job_polls_at_start_then_on_tick_or_notification() {
     let mut world = World::new(Some(5));
     assert_eq!(world.waits(), 0);
     assert_eq!(world.done(Next::Tick), []);
     assert_eq!(world.step(Event::Timer), [], "its tick has not passed");
     assert_eq!(world.waits(), 5);
-    assert_eq!(world.done(Next::By(world.now + SECOND)), []);
+    assert_eq!(world.done(Next::NoLaterThan(world.now + SECOND)), []);
     assert_eq!(world.waits(), 1);
-    assert_eq!(world.done(Next::By(world.now + Duration::from_secs(60))), []);
+    assert_eq!(world.done(Next::NoLaterThan(world.now + Duration::from_secs(60))), []);
     assert_eq!(world.waits(), 5);
     assert_eq!(world.done(Next::Again), [Command::Run]);
     assert_eq!(world.step(Event::Notified), [], "it runs");
-    assert_eq!(world.done(Next::Tick), [Command::Run], "once more, for the bell");
+    assert_eq!(world.done(Next::Tick), [Command::Run], "once more, for the notification");
     assert_eq!(world.done(Next::Tick), []);
     assert_eq!(world.step(Event::Notified), [Command::Run]);
     let mut world = World::new(None);
     world.waits();
     world.done(Next::Tick);
-    assert_eq!(world.schedule.deadline(), None, "nothing but its bell");
+    assert_eq!(world.schedule.deadline(), None, "it waits for a notification only");
 }
 
 #[test]
-fn rests_grow_and_end_and_an_order_waits_for_none() {
+fn backoff_grows_and_orders_bypass_it() {
     let mut world = World::new(Some(1));
     world.waits();
-    let mut rests = Vec::new();
+    let mut backoffs = Vec::new();
     for _ in 0..6 {
         world.fails("disk");
-        assert_eq!(world.step(Event::Notified), [], "a bell does not end a rest");
-        rests.push(world.waits());
+        assert_eq!(world.step(Event::Notified), [], "a notification does not end a backoff");
+        backoffs.push(world.waits());
     }
-    assert_eq!(rests, [1, 2, 4, 8, 8, 8]);
+    assert_eq!(backoffs, [1, 2, 4, 8, 8, 8]);
     world.fails("disk");
     assert_eq!(world.step(Event::Ordered), [Command::Run]);
     assert_eq!(world.step(Event::Ordered), [], "it runs");
     assert_eq!(world.step(Event::Ordered), [], "it runs");
-    assert_eq!(world.fails("disk"), [Command::Run], "for the second order, without a rest");
+    assert_eq!(world.fails("disk"), [Command::Run], "for the second order, without a backoff");
     assert_eq!(world.fails("disk"), [Command::Run], "for the third");
     assert_eq!(world.done(Next::Tick), [Command::ReportRecovery]);
     world.waits();
     world.fails("disk");
-    assert_eq!(world.waits(), 1, "the first in a row again");
+    assert_eq!(world.waits(), 1, "the first backoff again");
 }
 
 #[test]
-fn a_trouble_is_told_once_and_its_end_once() {
+fn failure_and_recovery_are_reported_once() {
     let mut world = World::new(Some(1));
     let report = |what: &str| Command::Report(what.to_owned());
     world.waits();
@@ -111,7 +111,7 @@ fn a_trouble_is_told_once_and_its_end_once() {
     assert_eq!(world.fails("room"), [report("room")]);
     world.waits();
     assert_eq!(world.done(Next::Tick), [Command::ReportRecovery]);
-    assert_eq!(world.schedule.trouble(), None);
+    assert_eq!(world.schedule.failure(), None);
     world.waits();
     assert_eq!(world.done(Next::Tick), []);
     world.waits();
@@ -120,10 +120,10 @@ fn a_trouble_is_told_once_and_its_end_once() {
     // A run that has to wait is a failure that the job reports itself.
     world.waits();
     assert_eq!(world.done(Next::Deferred("a set".to_owned())), []);
-    assert_eq!(world.schedule.trouble(), Some("a set"));
+    assert_eq!(world.schedule.failure(), Some("a set"));
     assert_eq!(world.waits(), 1);
     assert_eq!(world.done(Next::Tick), [Command::ReportRecovery]);
-    assert_eq!(world.schedule.trouble(), None);
+    assert_eq!(world.schedule.failure(), None);
 }
 
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ struct Model {
     orders: u32,
     stopped: bool,
     ends: u32,
-    trouble: Option<String>,
+    failure: Option<String>,
 }
 
 impl Model {
@@ -162,17 +162,22 @@ impl Model {
         for command in commands {
             match command {
                 Command::Run => {
-                    assert!(!self.is_running && !self.stopped, "one run at a time, none behind");
+                    assert!(
+                        !self.is_running && !self.stopped,
+                        "one run at a time, none after a stop"
+                    );
                     (self.is_running, self.owed) = (true, false);
                     self.orders = self.orders.saturating_sub(1);
                 }
                 Command::Report(error) => {
-                    assert_ne!(self.trouble.as_ref(), Some(error), "told once");
-                    self.trouble = Some(error.clone());
+                    assert_ne!(self.failure.as_ref(), Some(error), "reported once");
+                    self.failure = Some(error.clone());
                 }
-                Command::ReportRecovery => assert!(self.trouble.take().is_some(), "of a trouble"),
+                Command::ReportRecovery => {
+                    assert!(self.failure.take().is_some(), "a failure was reported")
+                }
                 Command::End => {
-                    assert!(!self.is_running && self.ends == 0, "behind its run, and once");
+                    assert!(!self.is_running && self.ends == 0, "after its run, and once");
                     self.ends += 1;
                 }
             }
@@ -183,7 +188,7 @@ impl Model {
 fn outcome(kind: u8, now: Instant) -> Outcome {
     match kind {
         0 => Outcome::Done(Next::Again),
-        1 => Outcome::Done(Next::By(now + SECOND)),
+        1 => Outcome::Done(Next::NoLaterThan(now + SECOND)),
         2 => Outcome::Done(Next::Deferred("a set".to_owned())),
         3 => Outcome::Failed("disk".to_owned()),
         4 => Outcome::Failed("room".to_owned()),
@@ -193,7 +198,7 @@ fn outcome(kind: u8, now: Instant) -> Outcome {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_nothing_rests_for_good_and_one_run_is_under_way(
+    fn no_notification_is_lost_and_runs_do_not_overlap(
         tick in proptest::option::of(1_u64..5),
         all in proptest::collection::vec(test_event(), 0..200),
     ) {
@@ -229,15 +234,15 @@ proptest! {
             prop_assert_eq!(model.is_running, state == State::Running);
             prop_assert_eq!(model.ends == 1, state == State::Ended);
             prop_assert_eq!(model.ends == 1, model.stopped && !model.is_running);
-            prop_assert!(model.orders == 0 || model.is_running, "an order is taken");
+            prop_assert!(model.orders == 0 || model.is_running, "an order starts a run");
             match state {
                 State::Idle { at } => {
-                    prop_assert!(!model.owed, "a bell is answered");
-                    prop_assert!(at.is_some() || tick.is_none(), "it looks by itself");
+                    prop_assert!(!model.owed, "a notification starts a run");
+                    prop_assert!(at.is_some() || tick.is_none(), "it polls by itself");
                 }
                 State::Resting { until } => {
                     let most = world.now + Duration::from_secs(8);
-                    prop_assert!(until <= most, "it rests no longer than its pace says");
+                    prop_assert!(until <= most, "the backoff is within the pace");
                 }
                 State::Running | State::Ended => {}
             }

@@ -9,7 +9,7 @@ fn tags(count: usize, name: &str, value: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn bounds_of_tags_are_those_of_s3() {
+fn tag_limits_match_s3() {
     let (name, value) = ("n".repeat(128), "\u{10ffff}".repeat(256));
     let most = Tags::try_from(tags(10, &name, &value)).unwrap();
     let bytes = postcard::to_extend(&most, Vec::new()).unwrap();

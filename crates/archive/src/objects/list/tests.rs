@@ -63,7 +63,7 @@ fn all_pages(state: &ArchiveState, bucket: &BucketName, mut query: ListQuery) ->
 }
 
 #[test]
-fn pages_of_every_size_join_to_the_listing() {
+fn pages_concatenate_to_the_full_listing() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let number = std::cell::Cell::new(0);
@@ -85,7 +85,7 @@ fn pages_of_every_size_join_to_the_listing() {
 }
 
 #[test]
-fn a_listing_starts_after_any_key_and_never_repeats_a_prefix_it_ended_with() {
+fn listing_resumes_after_key_or_common_prefix() {
     let dir = testing::dir();
     let state = testing::state(&dir);
     let bucket = testing::bucket("bucket");

@@ -35,7 +35,7 @@ fn whole(algorithm: ChecksumAlgorithm, bytes: &[u8]) -> Checksum {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn checksums_of_parts_combine_as_documented(
+    fn part_checksums_combine_as_documented(
         parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..8),
     ) {
         let joined = parts.concat();
@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn the_etag_is_the_digest_of_digests_and_the_count() {
+fn multipart_etag_is_md5_of_md5s_and_part_count() {
     // MD5 of MD5("abc"), and of MD5("abc") and MD5("") concatenated.
     let (abc, empty) =
         (part(b"abc", ChecksumAlgorithm::Crc32), part(b"", ChecksumAlgorithm::Crc32));
@@ -74,7 +74,7 @@ fn the_etag_is_the_digest_of_digests_and_the_count() {
 }
 
 #[test]
-fn a_list_of_parts_is_refused_for_its_first_fault() {
+fn part_list_is_rejected_for_its_first_error() {
     let small = part(b"small", ChecksumAlgorithm::Crc32);
     let mut big = part(b"big", ChecksumAlgorithm::Crc32);
     big.body.bytes = PART_BYTES_MIN;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn bucket_names_keep_every_rule() {
+fn bucket_names_follow_every_s3_rule() {
     let long = "a".repeat(63);
     for name in ["abc", "a-b", "a.b-c.d1", "0ab", "1.2.3.4a", "1.2.3", &long] {
         assert!(BucketName::new(name).is_ok(), "{name}");
@@ -38,7 +38,7 @@ fn bucket_names_keep_every_rule() {
 }
 
 #[test]
-fn object_keys_are_counted_in_bytes() {
+fn object_key_length_counts_bytes() {
     assert!(matches!(ObjectKey::new(""), Err(ArchiveError::InvalidArgument { .. })));
     assert!(ObjectKey::new(&"\u{e9}".repeat(512)).is_ok());
     let over = ObjectKey::new(&"\u{e9}".repeat(513));

@@ -68,7 +68,7 @@ fn body(number: u8, key: &str, modified: u64) -> (ObjectId, BodyEvidence) {
         part_checksum: None,
     };
     let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
-    let known = Some(Known { entry: Box::new(entry), slot, written: None });
+    let known = Some(KnownEntry { entry: Box::new(entry), slot, written: None });
     (id(number), BodyEvidence { known, ..BodyEvidence::default() })
 }
 
@@ -121,15 +121,15 @@ fn check_taking(
     for (what, names) in [("lost", &objects.incomplete), ("doubt", &objects.unconfirmed_incomplete)]
     {
         for name in names {
-            let told: Vec<&str> = name.split(": ").skip(1).collect();
-            text.push_str(&format!("{what} {}\n", told.join(": ")));
+            let reason: Vec<&str> = name.split(": ").skip(1).collect();
+            text.push_str(&format!("{what} {}\n", reason.join(": ")));
         }
     }
     expected.assert_eq(&text);
 }
 
 #[test]
-fn glass_comes_first_where_its_set_can_be_relied_on() {
+fn glass_is_preferred_when_its_set_is_reliable() {
     let both = |number, key: &str| on_glass(in_log(body(number, key, 1), Some((1, 1))), number);
     let bodies = vec![both(1, "a"), both(2, "b"), on_glass(body(3, "c", 1), 3)];
     let unsafe_platters = BTreeSet::from([platter(2), platter(3)]);
@@ -146,7 +146,7 @@ fn glass_comes_first_where_its_set_can_be_relied_on() {
 }
 
 #[test]
-fn the_last_of_a_name_comes_back_and_the_others_keep_their_keys() {
+fn latest_object_gets_the_name_and_others_keep_keys() {
     let early_and_late = || {
         vec![
             in_log(body(1, "by record", 5), Some((1, 5_100))),
@@ -193,16 +193,16 @@ fn the_last_of_a_name_comes_back_and_the_others_keep_their_keys() {
 }
 
 #[test]
-fn what_a_start_found_in_doubt_takes_no_name() {
-    let doubted = |mut body: (ObjectId, BodyEvidence)| {
-        body.1.doubted = body.1.known.take();
+fn unconfirmed_object_takes_no_name() {
+    let unconfirmed = |mut body: (ObjectId, BodyEvidence)| {
+        body.1.unconfirmed = body.1.known.take();
         body
     };
     let bodies = vec![
         in_log(body(1, "shown", 5), Some((1, 5_000))),
-        doubted(in_log(body(2, "shown", 9), Some((1, 9_000)))),
-        doubted(in_log(body(3, "not shown", 9), Some((1, 9_000)))),
-        doubted(body(4, "half", 9)),
+        unconfirmed(in_log(body(2, "shown", 9), Some((1, 9_000)))),
+        unconfirmed(in_log(body(3, "not shown", 9), Some((1, 9_000)))),
+        unconfirmed(body(4, "half", 9)),
     ];
     check(
         bodies,
@@ -211,13 +211,13 @@ fn what_a_start_found_in_doubt_takes_no_name() {
             shown: 1 in log
             in doubt shown: 2
             in doubt not shown: 3
-            doubt "half" in bucket "vault": 0 of 1 bodies are whole
+            doubt "half" in bucket "vault": 0 of 1 bodies are complete
         "#]],
     );
 }
 
 #[test]
-fn a_torn_overwrite_does_not_take_the_name_of_what_was_there() {
+fn torn_overwrite_does_not_replace_the_old_object() {
     let bodies = vec![
         on_glass(body(1, "a", 5), 1),
         in_log(body(2, "a", 9), Some((2, 9_000))),
@@ -230,14 +230,14 @@ fn a_torn_overwrite_does_not_take_the_name_of_what_was_there() {
         &mut world,
         &expect![[r#"
             a: 1 in glass
-            lost "a" in bucket "vault": its bytes are not those that were sent
-            lost "alone" in bucket "vault": its bytes are not those that were sent
+            lost "a" in bucket "vault": its bytes differ from those that were sent
+            lost "alone" in bucket "vault": its bytes differ from those that were sent
         "#]],
     );
 }
 
 #[test]
-fn an_object_comes_back_with_all_its_bodies_or_not_at_all() {
+fn object_is_recovered_with_all_bodies_or_not_at_all() {
     let mut part = in_log(body(1, "half", 5), Some((1, 5_000)));
     part.1.known.as_mut().unwrap().entry.body_count = 2;
     let gap = body(2, "nowhere", 5);
@@ -245,8 +245,8 @@ fn an_object_comes_back_with_all_its_bodies_or_not_at_all() {
         vec![part, gap],
         &mut World::default(),
         &expect![[r#"
-            lost "half" in bucket "vault": 1 of 2 bodies are whole
-            lost "nowhere" in bucket "vault": 0 of 1 bodies are whole
+            lost "half" in bucket "vault": 1 of 2 bodies are complete
+            lost "nowhere" in bucket "vault": 0 of 1 bodies are complete
         "#]],
     );
     let dead = BTreeMap::from([(id(1), 1)]);

@@ -9,7 +9,7 @@ fn films() -> BucketName {
 }
 
 #[test]
-fn some_names_stay_what_they_are() {
+fn encoded_names_are_stable() {
     let bucket_name = films();
     assert_eq!(bucket(&bucket_name), "shared/films");
     assert_eq!(object(&bucket_name, "a"), "shared/films/NF");
@@ -18,7 +18,7 @@ fn some_names_stay_what_they_are() {
 }
 
 #[test]
-fn what_no_archive_wrote_is_no_name() {
+fn invalid_names_do_not_parse() {
     let bucket_name = films();
     // Leftover bits, an invalid character, another bucket, the bucket itself.
     for name in ["shared/films/NG", "shared/films/N.", "shared/film/NF", "shared/films", "films/NF"]
@@ -28,7 +28,7 @@ fn what_no_archive_wrote_is_no_name() {
 }
 
 #[test]
-fn the_longest_key_and_any_start_have_a_name_and_segments_are_short() {
+fn name_and_segment_lengths_stay_within_limits() {
     let bucket = BucketName::new(&"b".repeat(BUCKET_NAME_BYTES_MAX)).unwrap();
     let longest = "\u{fc}".repeat(SHARED_KEY_BYTES_MAX / 2);
     let name = object(&bucket, &longest);
@@ -51,7 +51,7 @@ fn a_key() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn names_are_in_the_order_of_keys_and_give_them_back(one in a_key(), other in a_key()) {
+    fn names_sort_like_keys_and_round_trip(one in a_key(), other in a_key()) {
         let bucket_name = films();
         let (first, second) = (object(&bucket_name, &one), object(&bucket_name, &other));
         prop_assert_eq!(first.cmp(&second), one.cmp(&other));
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn a_start_lies_between_keys(start in a_key(), one in a_key()) {
+    fn start_name_sorts_between_keys(start in a_key(), one in a_key()) {
         let bucket_name = films();
         let before = before(&bucket_name, start.as_bytes());
         let is_behind = before.is_none_or(|before| object(&bucket_name, &one) > before);

@@ -14,7 +14,7 @@ fn shared() -> SecretKey {
     SecretKey::from_bytes([1; 32])
 }
 
-fn a_note() -> Note {
+fn sample_note() -> Note {
     Note {
         bucket: "films".to_owned(),
         key: "reel".to_owned(),
@@ -35,42 +35,42 @@ fn found(note: Option<String>) -> SharedObjectMeta {
 }
 
 fn described(note: Option<String>) -> Result<SharedObject> {
-    SharedObject::of(&shared(), &found(note), ("films", "reel"))
+    SharedObject::open(&shared(), &found(note), ("films", "reel"))
 }
 
 #[test]
-fn what_was_noted_is_what_is_told() {
-    let sealed = a_note().seal(&shared(), object()).unwrap();
+fn note_round_trips() {
+    let sealed = sample_note().seal(&shared(), object()).unwrap();
     let opened = described(Some(sealed)).unwrap();
     assert_eq!((opened.object_id, opened.version), (object(), 4));
     assert_eq!(opened.upload, Some(UploadId::from_bytes([3; 16])));
     assert_eq!((opened.info.bytes, opened.info.etag.as_str()), (5, "etag"));
-    assert_eq!(opened.info.modified, UnixTime::from_millis(1_000), "as headers have it");
+    assert_eq!(opened.info.modified, UnixTime::from_millis(1_000), "the resolution of headers");
 }
 
 #[test]
-fn the_same_note_is_never_sealed_to_the_same_text() {
-    let texts = [(); 2].map(|()| a_note().seal(&shared(), object()).unwrap());
+fn sealing_a_note_is_randomized() {
+    let texts = [(); 2].map(|()| sample_note().seal(&shared(), object()).unwrap());
     assert_ne!(texts[0], texts[1]);
 }
 
 #[test]
-fn what_is_not_the_note_of_that_object_is_refused() {
-    let sealed = a_note().seal(&shared(), object()).unwrap();
+fn note_of_another_object_is_rejected() {
+    let sealed = sample_note().seal(&shared(), object()).unwrap();
     let mut turned = sealed.clone().into_bytes();
     let middle = turned.len() / 2;
     turned[middle] = if turned[middle] == b'A' { b'B' } else { b'A' };
-    let elsewhere = Note { key: "other".to_owned(), ..a_note() };
-    let foreign = Note { bucket: "sound".to_owned(), ..a_note() };
+    let elsewhere = Note { key: "other".to_owned(), ..sample_note() };
+    let other = Note { bucket: "sound".to_owned(), ..sample_note() };
     let of_other_key = SecretKey::from_bytes([2; 32]);
     let refused = [
         None,
         Some(String::from_utf8(turned).unwrap()),
         Some(sealed[..sealed.len() - 1].to_owned()),
         Some("1".to_owned()),
-        Some(a_note().seal(&of_other_key, object()).unwrap()),
+        Some(sample_note().seal(&of_other_key, object()).unwrap()),
         Some(elsewhere.seal(&shared(), object()).unwrap()),
-        Some(foreign.seal(&shared(), object()).unwrap()),
+        Some(other.seal(&shared(), object()).unwrap()),
     ];
     for note in refused {
         let shown = format!("{note:?}");
@@ -81,29 +81,29 @@ fn what_is_not_the_note_of_that_object_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_not_as_many_as_noted_are_refused() {
-    let sealed = a_note().seal(&shared(), object()).unwrap();
+fn size_that_differs_from_the_note_is_rejected() {
+    let sealed = sample_note().seal(&shared(), object()).unwrap();
     let short = SharedObjectMeta { bytes: cipher_bytes(5) - 1, ..found(Some(sealed)) };
-    let described = SharedObject::of(&shared(), &short, ("films", "reel"));
+    let described = SharedObject::open(&shared(), &short, ("films", "reel"));
     assert!(matches!(described, Err(ArchiveError::Corrupt { .. })));
 }
 
 #[test]
-fn what_is_too_long_for_a_row_is_refused_by_its_length() {
+fn oversized_note_is_rejected() {
     let user = BTreeMap::from([("name".to_owned(), "v".repeat(SHARED_NOTE_BYTES_MAX))]);
-    let long = Note { meta: ObjectMeta { user, ..ObjectMeta::default() }, ..a_note() };
+    let long = Note { meta: ObjectMeta { user, ..ObjectMeta::default() }, ..sample_note() };
     let refused = long.seal(&shared(), object()).unwrap_err();
-    assert!(refused.to_string().contains("5120 are the most"), "{refused}");
+    assert!(refused.to_string().contains("at most 5120"), "{refused}");
 }
 
 /// Creates the note of an object with three parts of these lengths.
 fn multipart_note(lengths: [u64; 3]) -> Note {
-    let runs = PartRuns::of(lengths.into_iter());
-    Note { part_count: Some(3), runs, ..a_note() }
+    let runs = PartRuns::from_lengths(lengths.into_iter());
+    Note { part_count: Some(3), runs, ..sample_note() }
 }
 
 #[test]
-fn the_lengths_of_parts_are_told_and_pass_by_who_does_not_know_them() {
+fn part_lengths_round_trip_and_old_readers_skip_them() {
     let note = multipart_note([2, 2, 1]);
     let opened = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
     let find = |number: u32| opened.part(number).map(|part| (part.first, part.bytes));
@@ -119,20 +119,20 @@ fn the_lengths_of_parts_are_told_and_pass_by_who_does_not_know_them() {
 }
 
 #[test]
-fn lengths_that_are_not_those_of_the_object_are_not_told() {
+fn inconsistent_part_lengths_are_ignored() {
     let without = Note { runs: None, ..multipart_note([2, 2, 1]) };
     for note in [multipart_note([2, 2, 2]), without] {
         let opened = described(Some(note.seal(&shared(), object()).unwrap())).unwrap();
         let refused = opened.part(1).unwrap_err();
         assert!(matches!(refused, ArchiveError::PartsNotKept { .. }), "{refused}");
     }
-    let whole = described(Some(a_note().seal(&shared(), object()).unwrap())).unwrap();
+    let whole = described(Some(sample_note().seal(&shared(), object()).unwrap())).unwrap();
     let only = whole.part(1).unwrap();
-    assert_eq!((only.first, only.bytes), (0, 5), "an object put whole is its only part");
+    assert_eq!((only.first, only.bytes), (0, 5), "a single-part object is its own part");
 }
 
 #[test]
-fn what_a_client_noted_goes_before_the_lengths_of_parts() {
+fn client_metadata_takes_priority_over_part_lengths() {
     let user = BTreeMap::from([("name".to_owned(), "v".repeat(SHARED_NOTE_BYTES_MAX - 100))]);
     let mut note = multipart_note([2, 2, 1]);
     note.meta.user = user;

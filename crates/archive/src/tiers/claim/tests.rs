@@ -118,7 +118,7 @@ async fn take_as(store: &Store, number: u8, is_first: bool) -> Result<(), String
 }
 
 #[tokio::test]
-async fn the_first_has_it_and_nobody_else() {
+async fn first_claim_wins() {
     let store = Store::new(StoreBehavior::Obeys);
     take_as(&store, 1, true).await.unwrap();
     for is_first in [true, false] {
@@ -134,7 +134,7 @@ async fn the_first_has_it_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_tier_that_was_taken_is_not_made_anew() {
+async fn claimed_tier_is_not_recreated() {
     let store = Store::new(StoreBehavior::Obeys);
     let refused = take_as(&store, 1, false).await.unwrap_err();
     assert!(refused.contains("is its disk mounted?"), "{refused}");
@@ -142,7 +142,7 @@ async fn a_tier_that_was_taken_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn a_store_that_writes_over_what_is_there_is_refused_each_time() {
+async fn store_without_conditional_writes_is_refused() {
     let store = Store::new(StoreBehavior::Overwrites);
     for _ in 0..3 {
         let refused = take_as(&store, 1, true).await.unwrap_err();
@@ -151,7 +151,7 @@ async fn a_store_that_writes_over_what_is_there_is_refused_each_time() {
 }
 
 #[tokio::test]
-async fn a_store_that_denies_says_so() {
+async fn denied_access_is_reported() {
     for behavior in [StoreBehavior::DeniesWrites, StoreBehavior::Denies] {
         let refused = take_as(&Store::new(behavior), 1, true).await.unwrap_err();
         assert!(refused.contains("not with this key"), "{behavior:?}: {refused}");
@@ -159,7 +159,7 @@ async fn a_store_that_denies_says_so() {
 }
 
 #[tokio::test]
-async fn a_file_that_says_nothing_is_nobodys_to_take() {
+async fn unreadable_claim_file_prevents_a_claim() {
     let store = Store::new(StoreBehavior::Obeys);
     store.inner.put(&Path::from("below").join(FILE), "{}".into()).await.unwrap();
     let refused = take_as(&store, 1, true).await.unwrap_err();

@@ -7,7 +7,7 @@ use crate::simd::{self, Vector, VectorKernel};
 /// Rows of the matrix processed together: four times two planes stay in registers.
 const ROWS: usize = 4;
 
-/// A job: `to[row] += sum over column for_constant factors[row][column] from[column]`.
+/// A job: `to[row] += sum over column of factors[row][column] from[column]`.
 pub(super) struct Combination<'a> {
     /// Rows with one factor for each shard in `from`.
     pub(super) factors: &'a [Factor],

@@ -53,9 +53,9 @@ impl VectorKernel for Leaf<'_> {
         let mut factors: Factors<V> = [const { MaybeUninit::uninit() }; LEAF_SHARDS - 1];
         for (to, factor) in factors.iter_mut().zip(&self.factors[..(1 << self.levels) - 1]) {
             to.write([
-                V::Factor::hold(factor.low),
-                V::Factor::hold(factor.norm),
-                V::Factor::hold(factor.sum),
+                V::Factor::element(factor.low),
+                V::Factor::element(factor.norm),
+                V::Factor::element(factor.sum),
             ]);
         }
         let mut scratch = MaybeUninit::<Scratch<V>>::uninit();
@@ -79,15 +79,15 @@ impl VectorKernel for Leaf<'_> {
 }
 
 /// A factor in the form that the instructions take.
-type Held<V> = [<<V as Vector>::Factor as crate::simd::Factor>::Held; 3];
-type Factors<V> = [MaybeUninit<Held<V>>; LEAF_SHARDS - 1];
+type Elements<V> = [<<V as Vector>::Factor as crate::simd::Factor>::Element; 3];
+type Factors<V> = [MaybeUninit<Elements<V>>; LEAF_SHARDS - 1];
 /// Scratch space: a register of each plane of all shards.
 type Scratch<V> = [Pair<V>; LEAF_SHARDS];
 
 /// A leaf with its factors and scratch space for one vector type.
 struct Columns<'a, V: Vector> {
     leaf: &'a Leaf<'a>,
-    factors: *const Held<V>,
+    factors: *const Elements<V>,
     scratch: *mut Pair<V>,
     /// Shard and byte offset up to which the next input has been prefetched.
     prefetched: Cell<(usize, usize)>,
@@ -141,7 +141,7 @@ impl<V: Vector> Columns<'_, V> {
                         let from = from.add(i).read().add(at);
                         *pair = [V::load(from), V::load(from.add(PLANE_BYTES))];
                     }
-                    held::<V, GROUP, FULL>(&mut pairs, factors);
+                    butterflies::<V, GROUP, FULL>(&mut pairs, factors);
                     for (i, pair) in pairs.into_iter().enumerate() {
                         scratch.add(i).write(pair);
                     }
@@ -169,7 +169,7 @@ impl<V: Vector> Columns<'_, V> {
                 for (i, pair) in pairs.iter_mut().enumerate() {
                     *pair = scratch.add(i * GROUP).read();
                 }
-                held::<V, N, FULL>(&mut pairs, factors);
+                butterflies::<V, N, FULL>(&mut pairs, factors);
                 let to = self.leaf.to.add(row.wrapping_mul(bytes)).add(at);
                 for (i, [mut low, mut high]) in pairs.into_iter().enumerate() {
                     let to = to.add((i * GROUP).wrapping_mul(bytes));
@@ -210,9 +210,9 @@ impl<V: Vector> Columns<'_, V> {
 /// Applies the inverse butterflies to `N` shards; the `FULL` narrowest levels may have factors
 /// outside GF(2^8).
 #[inline(always)]
-unsafe fn held<V: Vector, const N: usize, const FULL: u32>(
+unsafe fn butterflies<V: Vector, const N: usize, const FULL: u32>(
     pairs: &mut [Pair<V>; N],
-    factors: [*const Held<V>; 3],
+    factors: [*const Elements<V>; 3],
 ) {
     let mut level = 0;
     while level < N.trailing_zeros() {
@@ -226,11 +226,11 @@ unsafe fn held<V: Vector, const N: usize, const FULL: u32>(
             unsafe {
                 pairs[b] = sum(pairs[b], pairs[a]);
                 let [low, norm, both] = &*factors[level as usize].add(group);
-                let low = V::constant(V::Factor::held(low));
+                let low = V::constant(V::Factor::from_element(low));
                 let p = pairs[b][0].times(low);
                 pairs[a] = if level < FULL {
-                    let q = pairs[b][1].multiply(V::Factor::held(norm));
-                    let r = pairs[b][0].add(pairs[b][1]).multiply(V::Factor::held(both));
+                    let q = pairs[b][1].multiply(V::Factor::from_element(norm));
+                    let r = pairs[b][0].add(pairs[b][1]).multiply(V::Factor::from_element(both));
                     [pairs[a][0].add3(p, q), pairs[a][1].add3(p, r)]
                 } else {
                     [pairs[a][0].add(p), pairs[a][1].add(pairs[b][1].times(low))]

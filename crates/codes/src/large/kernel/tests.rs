@@ -41,7 +41,7 @@ fn pass(direction: Direction, levels: u32, factors: &[Element], shards: &mut [Ve
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn passes_are_butterflies(
+    fn passes_match_single_butterflies(
         levels in 1u32..=3, full in 0u32..=3, blocks in 1usize..4, add: bool, inverse: bool,
         seed: u64, mut factors: [Element; 7],
     ) {
@@ -74,7 +74,7 @@ proptest! {
 
     /// A leaf against its levels, each done as a pass of single elements.
     #[test]
-    fn leaves_are_passes_one_after_the_other(
+    fn leaves_match_consecutive_passes(
         levels in 4u32..=6, full in 0u32..=6, blocks in 1usize..4, add: bool, given: u64,
         seed: u64,
     ) {
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn combinations_are_sums_of_products(
+    fn combinations_match_sums_of_products(
         rows in 1usize..11, columns in 0usize..7, blocks in 1usize..4, seed: u64,
     ) {
         let bytes = blocks * BLOCK;
@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn every_product_of_a_byte_is_right_at_every_level() {
+fn every_byte_product_is_correct_at_every_level() {
     // One block has 64 elements: four blocks hold every byte value in both planes.
     let given: Vec<u8> = (0..=255u8).flat_map(|b| [b, b ^ 0x5a]).collect();
     let planes: Vec<u8> = given

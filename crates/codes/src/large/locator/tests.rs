@@ -17,7 +17,7 @@ fn logarithms_multiply() {
 }
 
 #[test]
-fn products_one_by_one_and_all_at_once_are_the_same() {
+fn direct_and_transformed_products_agree() {
     let logs = Logarithms::new();
     let roots: Vec<usize> = (0..300).map(|i| i * i * 7 % 65_536).collect();
     let mut roots: Vec<usize> = roots;

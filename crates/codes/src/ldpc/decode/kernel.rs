@@ -161,7 +161,7 @@ fn hard_decide_words<const W: usize>(
             // Undoes the rotation; the sums repeated after the column let the read run over its
             // end.
             let start = ((W + i) * CHUNK - shift) & (W * CHUNK - 1);
-            *straight = signs(at(column, start));
+            *straight = signs(chunk_at(column, start));
         }
         *doubled = [straight; 2];
         *word = straight.map(u64::to_le_bytes);
@@ -198,7 +198,7 @@ fn parity_scalar(layer: Layer<'_>) -> bool {
     layer.sources.chunks_exact(weight).all(|sources| {
         let mut parity = [0i8; CHUNK];
         for &source in sources {
-            let sums = at(layer.sums, source as usize);
+            let sums = chunk_at(layer.sums, source as usize);
             (0..CHUNK).for_each(|i| parity[i] ^= sums[i]);
         }
         parity.iter().all(|&parity| parity >= 0)
@@ -239,7 +239,7 @@ fn gather_scalar<const FIRST: bool>(
     let mut smallest = [MAGNITUDE_MAX; CHUNK];
     let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
     for (&source, message) in sources.iter().zip(messages) {
-        let sums = at(sums, source as usize);
+        let sums = chunk_at(sums, source as usize);
         if FIRST {
             *message = *sums;
         } else {
@@ -296,6 +296,6 @@ fn scatter_scalar(check: &Check, edge: &mut [i8; CHUNK]) -> [i8; CHUNK] {
 }
 
 #[inline(always)]
-fn at(sums: &[i8], source: usize) -> &[i8; CHUNK] {
+fn chunk_at(sums: &[i8], source: usize) -> &[i8; CHUNK] {
     sums[source..].first_chunk().expect("the sums repeat behind each column")
 }

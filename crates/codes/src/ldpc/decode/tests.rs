@@ -30,7 +30,7 @@ fn soft(word: &[u8], random: &mut Random, wrong: usize, erased: usize) -> Vec<i8
 }
 
 #[test]
-fn every_code_brings_its_words_back() {
+fn every_code_recovers_its_words() {
     let mut random = Random::new(7);
     for block in Block::ALL {
         for rate in Rate::ALL {
@@ -145,7 +145,7 @@ fn small(circulant: usize, information: usize, random: &mut Random) -> Code {
 }
 
 #[test]
-fn all_levels_are_the_definition() {
+fn all_levels_match_the_definition() {
     let mut random = Random::new(23);
     for circulant in [64, 128, 256, 512, 1024] {
         for information in 1..12 {
@@ -186,7 +186,7 @@ fn converged_words_stay_converged() {
 }
 
 #[test]
-fn hopeless_words_are_given_up() {
+fn undecodable_words_are_reported() {
     let mut random = Random::new(17);
     let code = Code::standard(Rate::R9of10, Block::Bits16k);
     let mut decoder = Decoder::new(&code);
@@ -203,7 +203,7 @@ fn hopeless_words_are_given_up() {
 }
 
 #[test]
-fn a_decoder_forgets_the_word_before() {
+fn decoder_keeps_no_state_between_words() {
     let mut random = Random::new(19);
     let code = Code::standard(Rate::R15of16, Block::Bits16k);
     let word = codeword(&code, &mut random);

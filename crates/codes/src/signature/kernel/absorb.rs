@@ -32,7 +32,7 @@ struct Absorb<'a> {
     blocks: &'a [[u8; SIGNATURE_BLOCK]],
 }
 
-const _: () = assert!(size_of::<Planes>() == SIGNATURE_BLOCK, "sums are laid out as a block is");
+const _: () = assert!(size_of::<Planes>() == SIGNATURE_BLOCK, "sums have the layout of a block");
 
 impl VectorKernel for Absorb<'_> {
     /// `last` and `previous` point to [`Planes`] that nothing else uses.

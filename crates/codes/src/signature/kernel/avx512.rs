@@ -21,7 +21,7 @@ const SUM3: i32 = 0x96;
 
 /// Computes the sums over lanes of [`super::scalar::reduce`].
 pub(super) fn reduce(level: Level, lanes: &Lanes) -> [gf32::Element; 2] {
-    assert!(level.isa() == Isa::Avx512Gfni, "another level has other vectors");
+    assert!(level.isa() == Isa::Avx512Gfni, "the kernel needs 512-bit vectors with GFNI");
     // SAFETY: a level is one that the processor supports, and this one has the features of the
     // kernel.
     unsafe { reduce_avx512(lanes) }

@@ -279,11 +279,11 @@ fn ldexp_avx2(x: __m256, shifted: __m256) -> __m256 {
 /// As [`Vector::low_bytes`], for 8 numbers, in the low half.
 #[target_feature(enable = "avx2")]
 fn low_bytes_avx2(x: __m256, mask: __m256) -> __m128i {
-    let kept = _mm256_castps_si256(_mm256_and_ps(x, mask));
+    let masked = _mm256_castps_si256(_mm256_and_ps(x, mask));
     // Moves the lowest byte of each number to the front of both halves and clears the others.
     let front = _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 12, 8, 4, 0);
-    let low = _mm_shuffle_epi8(_mm256_castsi256_si128(kept), front);
-    let high = _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(kept), front);
+    let low = _mm_shuffle_epi8(_mm256_castsi256_si128(masked), front);
+    let high = _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(masked), front);
     _mm_unpacklo_epi32(low, high)
 }
 

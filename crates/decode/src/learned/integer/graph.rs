@@ -17,7 +17,7 @@ pub(super) fn input(node: &Node, at: usize) -> Result<&str, String> {
 pub(super) fn integer(node: &Node, name: &str) -> Result<usize, String> {
     let found = node.attributes.iter().find(|attribute| attribute.name == name);
     let found = found.and_then(|attribute| usize::try_from(attribute.integer).ok());
-    found.ok_or_else(|| format!("it does not say {name}"))
+    found.ok_or_else(|| format!("it has no attribute {name}"))
 }
 
 /// Returns an attribute that must be the same in all directions.

@@ -43,7 +43,7 @@ impl Map {
         let too_large =
             || format!("its maps of {groups} groups of {rows} by {columns} pixels are too large");
         let stride =
-            columns.checked_next_multiple_of(LANES).and_then(|of| of.checked_add(2 * border));
+            columns.checked_next_multiple_of(LANES).and_then(|width| width.checked_add(2 * border));
         let stride = stride.ok_or_else(too_large)?;
         let pixels = rows.checked_add(2 * border).and_then(|rows| rows.checked_mul(stride));
         let bytes = pixels.and_then(|pixels| pixels.checked_mul(groups * GROUP));
@@ -56,8 +56,8 @@ impl Map {
 
     /// Returns whether both have the same layout.
     pub(super) fn has_same_layout(&self, other: &Self) -> bool {
-        let of = |map: &Self| (map.bytes.len(), map.rows, map.columns, map.border);
-        of(self) == of(other)
+        let layout = |map: &Self| (map.bytes.len(), map.rows, map.columns, map.border);
+        layout(self) == layout(other)
     }
 
     /// Size of a group in bytes.

@@ -87,11 +87,11 @@ pub(super) struct Network {
 impl Network {
     /// Reads an ONNX file; the error says why it cannot be run.
     pub(super) fn read(file: &[u8]) -> Result<Self, String> {
-        Self::of(&File::read(file)?.graph.ok_or("it has no graph")?)
+        Self::from_graph(&File::read(file)?.graph.ok_or("it has no graph")?)
     }
 
     /// Converts a graph.
-    pub(super) fn of(graph: &Graph) -> Result<Self, String> {
+    pub(super) fn from_graph(graph: &Graph) -> Result<Self, String> {
         Builder::new(graph)?.build(graph)
     }
 }
@@ -176,7 +176,7 @@ impl<'a> Builder<'a> {
             }
             "Add" => {
                 let from = [self.tensor(node, 0)?, self.tensor(node, 1)?];
-                let [a, b] = from.map(|of| self.network.tensors[of].channels);
+                let [a, b] = from.map(|step| self.network.tensors[step].channels);
                 let is_image =
                     from.iter().any(|from| matches!(self.network.steps[*from], Step::Input));
                 if a != b || from[0] == from[1] || is_image {
@@ -199,7 +199,7 @@ impl<'a> Builder<'a> {
                 let channels = channels / (side * side);
                 Ok(Value::Unquantized { step: Unquantized::DepthToSpace { from, side }, channels })
             }
-            _ => Err("no operator of a network in 8 bits".to_owned()),
+            _ => Err("its operator is not supported in 8 bits".to_owned()),
         }
     }
 
@@ -228,7 +228,7 @@ impl<'a> Builder<'a> {
             Some(Value::Images) if self.network.steps.is_empty() => (Step::Input, 0),
             Some(Value::Unquantized { step, channels }) => (self.finish(&step, range)?, channels),
             Some(Value::Images | Value::Constant(_) | Value::Tensor(_)) | None => {
-                return Err(format!("{name:?} is made 8 bits once more, or not computed"));
+                return Err(format!("{name:?} is quantized twice, or not computed"));
             }
         };
         if channels > CHANNELS_MAX {

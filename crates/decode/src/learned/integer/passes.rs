@@ -64,7 +64,11 @@ fn to_bytes(
             }
         },
     );
-    if is_finite { Ok(()) } else { Err(format!("row {row} of its images has what is no number")) }
+    if is_finite {
+        Ok(())
+    } else {
+        Err(format!("row {row} of its images has a value that is not finite"))
+    }
 }
 
 /// Adds a map to another, including borders.

@@ -39,12 +39,12 @@ fn run(engine: &mut IntegerEngine, images: &[Plane]) -> Result<Vec<f32>, String>
 
 /// All instruction sets give the same logits, bit by bit, in tiles of whole vectors and others.
 #[test]
-fn levels_make_the_same_logits() {
+fn isa_levels_give_the_same_logits() {
     let model = model();
     for size in [[4, 4], [12, 40], [32, 32]] {
         let images = images(size);
         let run = |isa| {
-            let mut engine = IntegerEngine::with_kernel(&model, Kernel::of(isa)).unwrap();
+            let mut engine = IntegerEngine::with_kernel(&model, Kernel::for_isa(isa)).unwrap();
             run(&mut engine, &images).unwrap()
         };
         let expected = run(Isa::Scalar);
@@ -58,7 +58,7 @@ fn levels_make_the_same_logits() {
 
 /// Earlier runs of an engine leave no trace, in tiles of the same size and of others.
 #[test]
-fn tiles_are_forgotten() {
+fn engine_keeps_no_state_between_tiles() {
     let model = model();
     let (one, other) = ([12, 40], [32, 32]);
     let fresh = |size| run(&mut IntegerEngine::new(&model).unwrap(), &images(size)).unwrap();
@@ -73,7 +73,7 @@ fn tiles_are_forgotten() {
 
 /// Beyond a sector's edge a tile is zero, like the network's own padding.
 #[test]
-fn tiles_end_in_darkness() {
+fn tiles_are_zero_beyond_the_sector() {
     let model = model();
     let planes = images([12, 16]);
     let mut padded = planes.clone();
@@ -102,7 +102,7 @@ fn tiles_end_in_darkness() {
 }
 
 #[test]
-fn tiles_that_are_none_are_refused() {
+fn invalid_tiles_are_refused() {
     let mut engine = IntegerEngine::new(&model()).unwrap();
     let found = run(&mut engine, &images([4, 4])[..3]).unwrap_err();
     assert!(found.contains("it reads 4 images, not 3"), "{found}");
@@ -115,21 +115,21 @@ fn tiles_that_are_none_are_refused() {
         let mut planes = images([4, 4]);
         planes[2].row_mut(7)[3] = bad;
         let found = run(&mut engine, &planes).unwrap_err();
-        assert!(found.contains("row 7 of its images has what is no number"), "{found}");
+        assert!(found.contains("row 7 of its images has a value that is not finite"), "{found}");
     }
     assert!(run(&mut engine, &images([4, 4])).is_ok());
 }
 
 /// Graphs with one change, and the error for each.
 #[test]
-fn graphs_that_it_cannot_run_are_refused() {
+fn unsupported_graphs_are_refused() {
     let model = model();
     let graph = File::read(model.onnx()).unwrap().graph.unwrap();
-    assert_eq!(Network::of(&graph).unwrap().steps.len(), 26);
+    assert_eq!(Network::from_graph(&graph).unwrap().steps.len(), 26);
     let refused = |change: &dyn Fn(&mut Graph), expected: &str| {
         let mut graph = graph.clone();
         change(&mut graph);
-        let found = Network::of(&graph).unwrap_err();
+        let found = Network::from_graph(&graph).unwrap_err();
         assert!(found.contains(expected), "{found}");
     };
     let at = |kind: &str| graph.nodes.iter().position(|node| node.operator == kind).unwrap();
@@ -146,7 +146,10 @@ fn graphs_that_it_cannot_run_are_refused() {
         found.floats.clear();
         found.integers.clear();
     };
-    refused(&|graph| graph.nodes[conv].operator = "Gelu".to_owned(), "Gelu: no operator of a");
+    refused(
+        &|graph| graph.nodes[conv].operator = "Gelu".to_owned(),
+        "Gelu: its operator is not supported",
+    );
     refused(&|graph| attribute(graph, conv, "dilations", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "group", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "strides", 0), "stride 0");
@@ -155,7 +158,7 @@ fn graphs_that_it_cannot_run_are_refused() {
     refused(&|graph| attribute(graph, conv, "strides", -1), "strides of [-1, -1]");
     refused(&|graph| attribute(graph, conv, "pads", 7), "pads 7");
     refused(&|graph| attribute(graph, shuffle, "blocksize", 5), "not groups in squares of 5");
-    refused(&|graph| graph.nodes[shuffle].attributes.clear(), "does not say blocksize");
+    refused(&|graph| graph.nodes[shuffle].attributes.clear(), "has no attribute blocksize");
     refused(&|graph| graph.nodes[conv].inputs.truncate(1), "it has no input 1");
     refused(&|graph| graph.nodes[conv].inputs[0] = "images".to_owned(), "\"images\" is not in 8 b");
     refused(&|graph| graph.nodes.truncate(graph.nodes.len() - 2), "its output is not the last");
@@ -181,7 +184,7 @@ fn graphs_that_it_cannot_run_are_refused() {
 /// The cost of a small file is bounded: any number of convolutions may share one tensor, and depth
 /// to space makes images larger and larger.
 #[test]
-fn graphs_that_ask_for_too_much_are_refused() {
+fn graphs_beyond_the_limits_are_refused() {
     let model = model();
     let graph = File::read(model.onnx()).unwrap().graph.unwrap();
     // A convolution and its quantization, repeated.
@@ -190,7 +193,7 @@ fn graphs_that_ask_for_too_much_are_refused() {
         let pair = long.nodes[conv..conv + 2].to_vec();
         assert_eq!(pair[1].operator, "QuantizeLinear");
         long.nodes.splice(conv..conv, pair.iter().cloned().cycle().take(2 * STEPS_MAX));
-        Network::of(&long).unwrap_err()
+        Network::from_graph(&long).unwrap_err()
     };
     let head = graph.nodes.iter().rposition(|node| node.operator == "Conv").unwrap();
     let found = repeated(head);
@@ -211,7 +214,7 @@ fn graphs_that_ask_for_too_much_are_refused() {
 
 /// A float32 network is for another engine.
 #[test]
-fn real_numbers_are_refused() {
+fn float32_networks_are_refused() {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
     let model = Model::open(&models.join("nominal-md.onnx")).unwrap();
     let found = IntegerEngine::new(&model).unwrap_err().to_string();

@@ -250,6 +250,6 @@ fn length(fields: Fields<'_>) -> Result<Option<i64>> {
 fn once<T>(place: &mut Option<T>, label: &str, value: T) -> Result<()> {
     match place.replace(value) {
         None => Ok(()),
-        Some(_) => Err(format!("it has two of what may be once, a {label}")),
+        Some(_) => Err(format!("it has more than one {label}")),
     }
 }

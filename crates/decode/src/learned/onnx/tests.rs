@@ -232,7 +232,7 @@ impl Any {
 
 /// Written files are read back, even with unknown fields in between.
 #[test]
-fn files_are_read_as_they_were_written() {
+fn parsed_files_match_what_was_written() {
     let mut any = Any(Seed::new(14).stream());
     for number in 0..400 {
         let file = any.file();
@@ -283,7 +283,7 @@ fn hex(bytes: impl Iterator<Item = u8>) -> String {
 /// Files from other writers, float32 and int8: our parser reads the same as the official package
 /// `onnx`.
 #[test]
-fn files_of_the_lab_are_read_as_their_makers_read_them() {
+fn lab_files_parse_as_in_the_onnx_package() {
     for (file, expected) in [
         (TINY, "036ef306ffb643b761acce16b2ccd18dafed6b22eb25f1de8b0c6f357045f7fe"),
         (SMALL, "28612fc521a5e472fe9f929e36bd96fefbeec5ae2db37a6a00e96e917ecbe0ba"),
@@ -296,7 +296,7 @@ fn files_of_the_lab_are_read_as_their_makers_read_them() {
 
 /// A truncated file is read up to a field's end, or refused; no changed byte does any harm.
 #[test]
-fn files_that_are_cut_or_changed_are_read_or_refused() {
+fn truncated_or_altered_files_parse_or_are_refused() {
     let whole = File::read(TINY).unwrap();
     for length in 0..TINY.len() {
         // Skip most of the weights, where all positions are alike.
@@ -322,7 +322,7 @@ fn files_that_are_cut_or_changed_are_read_or_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_fields_are_refused_by_name() {
+fn invalid_fields_are_refused_by_name() {
     let refused = |bytes: &[u8], expected: &str| {
         assert_eq!(File::read(bytes).unwrap_err(), expected, "{bytes:x?}");
     };
@@ -345,7 +345,7 @@ fn bytes_that_are_no_fields_are_refused_by_name() {
     refused(&longest, "byte 11: it ends within 18446744073709551615 bytes");
     // The graph: a number; twice; a node that extends beyond it; a name that is not text.
     refused(&[0x38, 1], "byte 2: the field 7 is not bytes");
-    refused(&[0x3a, 0, 0x3a, 0], "it has two of what may be once, a graph");
+    refused(&[0x3a, 0, 0x3a, 0], "it has more than one graph");
     refused(&[0x3a, 2, 0x0a, 9], "byte 4: it ends within 9 bytes");
     refused(&[0x3a, 5, 0x0a, 3, 0x1a, 1, 0xff], "byte 6: the field 3 is not text in UTF-8");
     // Weights: a type code beyond 32 bits, lists of other numbers, and a truncated one.
@@ -361,7 +361,7 @@ fn bytes_that_are_no_fields_are_refused_by_name() {
     weights(&[0x0d, 0, 0, 0, 0], "byte 5: the field 1 is not a number");
     // An input with two types.
     let value_info = [0x3a, 6, 0x5a, 4, 0x12, 0, 0x12, 0];
-    refused(&value_info, "it has two of what may be once, a type");
+    refused(&value_info, "it has more than one type");
 }
 
 /// The cost of a file is checked before it is incurred.

@@ -47,7 +47,7 @@ pub(super) struct Field<'a> {
     pub(super) number: u32,
     value: Value<'a>,
     /// Offset of its value in the file, after the length if it has one.
-    at: usize,
+    offset: usize,
 }
 
 /// Iterates over the fields of a message. Ends after an error.
@@ -55,25 +55,25 @@ pub(super) struct Field<'a> {
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
     /// Offset of the unread bytes in the file.
-    at: usize,
+    offset: usize,
     budget: &'a Budget,
 }
 
 impl<'a> Fields<'a> {
     /// Returns the fields of a whole file.
     pub(super) const fn for_file(file: &'a [u8], budget: &'a Budget) -> Self {
-        Self { rest: file, at: 0, budget }
+        Self { rest: file, offset: 0, budget }
     }
 
     fn field(&mut self) -> Result<Field<'a>, String> {
-        let at = self.at;
+        let offset = self.offset;
         let left = self.budget.0.get().checked_sub(1);
-        let left = left.ok_or_else(|| format!("byte {at}: over {ONNX_FIELDS_MAX} fields"))?;
+        let left = left.ok_or_else(|| format!("byte {offset}: over {ONNX_FIELDS_MAX} fields"))?;
         self.budget.0.set(left);
         let key = self.varint()?;
         let number = key >> 3;
         if !(1..=NUMBER_MAX).contains(&number) {
-            return Err(format!("byte {at}: a field of the number {number}"));
+            return Err(format!("byte {offset}: a field of the number {number}"));
         }
         let value = match key & 7 {
             0 => Value::Varint(self.varint()?),
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
                 Value::Bytes(self.bytes(length)?)
             }
             5 => Value::Fixed32(self.array()?),
-            kind => return Err(format!("byte {at}: a field of the kind {kind}")),
+            kind => return Err(format!("byte {offset}: a field of the kind {kind}")),
         };
         let length = match value {
             Value::Varint(_) => 0,
@@ -92,12 +92,13 @@ impl<'a> Fields<'a> {
             Value::Fixed32(_) => 4,
         };
         let number = u32::try_from(number).map_err(|error| error.to_string())?;
-        Ok(Field { number, value, at: self.at - length })
+        Ok(Field { number, value, offset: self.offset - length })
     }
 
     fn varint(&mut self) -> Result<u64, String> {
-        let at = self.at;
-        let (value, length) = varint(self.rest).map_err(|reason| format!("byte {at}: {reason}"))?;
+        let offset = self.offset;
+        let (value, length) =
+            varint(self.rest).map_err(|reason| format!("byte {offset}: {reason}"))?;
         self.skip(length);
         Ok(value)
     }
@@ -118,11 +119,11 @@ impl<'a> Fields<'a> {
 
     fn skip(&mut self, bytes: usize) {
         self.rest = &self.rest[bytes..];
-        self.at += bytes;
+        self.offset += bytes;
     }
 
     fn ends_within(&self, length: u64) -> String {
-        format!("byte {}: it ends within {length} bytes", self.at)
+        format!("byte {}: it ends within {length} bytes", self.offset)
     }
 }
 
@@ -144,7 +145,7 @@ impl<'a> Iterator for Fields<'a> {
 impl<'a> Field<'a> {
     /// Returns the fields of a nested message.
     pub(super) fn message(&self, budget: &'a Budget) -> Result<Fields<'a>, String> {
-        Ok(Fields { rest: self.bytes()?, at: self.at, budget })
+        Ok(Fields { rest: self.bytes()?, offset: self.offset, budget })
     }
 
     pub(super) fn bytes(&self) -> Result<&'a [u8], String> {
@@ -214,7 +215,7 @@ impl<'a> Field<'a> {
         };
         while !packed.is_empty() {
             let (value, length) =
-                varint(packed).map_err(|reason| format!("byte {}: {reason}", self.at))?;
+                varint(packed).map_err(|reason| format!("byte {}: {reason}", self.offset))?;
             packed = &packed[length..];
             list.push(make(value.cast_signed())?);
         }
@@ -223,22 +224,22 @@ impl<'a> Field<'a> {
 
     /// Returns an error with the offset.
     fn type_error(&self, expected: &str) -> String {
-        format!("byte {}: the field {} is not {expected}", self.at, self.number)
+        format!("byte {}: the field {} is not {expected}", self.offset, self.number)
     }
 }
 
 /// Decodes a varint at the start of `bytes`; returns it and its length.
 fn varint(bytes: &[u8]) -> Result<(u64, usize), &'static str> {
     let mut value = 0u64;
-    for (at, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
+    for (index, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
         let bits = u64::from(byte & 0x7f);
-        let shifted = bits << (7 * at);
-        if shifted >> (7 * at) != bits {
+        let shifted = bits << (7 * index);
+        if shifted >> (7 * index) != bits {
             return Err("a varint of over 64 bits");
         }
         value |= shifted;
         if byte & 0x80 == 0 {
-            return Ok((value, at + 1));
+            return Ok((value, index + 1));
         }
     }
     Err(if bytes.len() < VARINT_BYTES_MAX {

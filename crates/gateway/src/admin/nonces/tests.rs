@@ -12,12 +12,12 @@ fn early(number: u128) -> EarlyNonce {
 }
 
 #[test]
-fn what_was_kept_is_there_again() {
+fn stored_nonces_survive_reopen() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.nonces");
     let (mut file, found) = NonceFile::open(&path, NOW).unwrap();
     assert_eq!(found, []);
-    assert!(!path.exists(), "nothing is written before there is something to keep");
+    assert!(!path.exists(), "no file before the first nonce");
     for number in 0..3 {
         file.persist(early(number), NOW).unwrap();
     }
@@ -31,12 +31,12 @@ fn what_was_kept_is_there_again() {
     let (_, found) = NonceFile::open(&path, NOW + 1000 + ADMIN_CLOCK_SKEW_MS).unwrap();
     assert_eq!(found.len(), 4);
     let (_, found) = NonceFile::open(&path, NOW + 1001 + ADMIN_CLOCK_SKEW_MS).unwrap();
-    assert_eq!(found, [], "their time is over");
+    assert_eq!(found, [], "they have expired");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
 
 #[test]
-fn the_file_is_bounded() {
+fn nonce_file_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("operator.nonces");
     let all: Vec<EarlyNonce> = (0..ADMIN_NONCES_MAX as u128).map(early).collect();

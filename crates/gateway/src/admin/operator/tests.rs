@@ -18,7 +18,7 @@ fn admit(gate: &CallGate, call: &OperatorCall<'_>, signed: &str) -> Result<(), C
 
 /// Computed with `openssl dgst`, as docs/operating.md says.
 #[test]
-fn the_scheme_is_what_is_documented() {
+fn signature_matches_documented_example() {
     assert_eq!(
         STATUS.authorization(&keys(), NOW, &[0xab; 16]),
         "Fulgurite-HMAC-SHA256 Time=1790000000000, Nonce=abababababababababababababababab, \
@@ -27,7 +27,7 @@ fn the_scheme_is_what_is_documented() {
 }
 
 #[test]
-fn a_call_counts_once() {
+fn call_is_admitted_once() {
     let gate = CallGate::new(0, &[]);
     let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
     assert_eq!(admit(&gate, &STATUS, &signed), Ok(()));
@@ -42,7 +42,7 @@ fn a_call_counts_once() {
 }
 
 #[test]
-fn what_was_signed_cannot_be_changed() {
+fn changed_call_is_rejected() {
     let gate = CallGate::new(0, &[]);
     let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
     for call in [
@@ -71,41 +71,41 @@ fn what_was_signed_cannot_be_changed() {
 }
 
 #[test]
-fn times_have_a_window() {
+fn call_time_must_be_within_clock_skew() {
     let gate = CallGate::new(NOW - 1000, &[]);
     let mut nonce = 0;
-    let mut at = |time| {
+    let mut admit_at = |time| {
         nonce += 1;
         admit(&gate, &STATUS, &STATUS.authorization(&keys(), time, &[nonce; 16]))
     };
-    assert_eq!(at(NOW + ADMIN_CLOCK_SKEW_MS), Ok(()));
-    assert_eq!(at(NOW + ADMIN_CLOCK_SKEW_MS + 1), Err(CallFault::Time));
-    assert_eq!(at(NOW - ADMIN_CLOCK_SKEW_MS - 1), Err(CallFault::Time));
-    assert_eq!(at(NOW - 1000), Ok(()));
-    assert_eq!(at(NOW - 1001), Err(CallFault::BeforeStart), "a start forgets the nonces");
+    assert_eq!(admit_at(NOW + ADMIN_CLOCK_SKEW_MS), Ok(()));
+    assert_eq!(admit_at(NOW + ADMIN_CLOCK_SKEW_MS + 1), Err(CallFault::Time));
+    assert_eq!(admit_at(NOW - ADMIN_CLOCK_SKEW_MS - 1), Err(CallFault::Time));
+    assert_eq!(admit_at(NOW - 1000), Ok(()));
+    assert_eq!(admit_at(NOW - 1001), Err(CallFault::BeforeStart), "a restart forgets the nonces");
 }
 
 /// A call that the previous process admitted ahead of the clock is refused by the next one, which
 /// started before that time.
 #[test]
-fn a_start_forgets_no_call_that_was_signed_ahead_of_it() {
+fn early_nonce_is_not_replayable_after_restart() {
     let before = CallGate::new(NOW - 9000, &[]);
     let ahead = STATUS.authorization(&keys(), NOW + 200_000, &[1; 16]);
     let early = before.admit(&keys(), &ahead, &STATUS, NOW).unwrap();
     assert_eq!(early, Some((NOW + 200_000, [1; 16])));
     let in_time = STATUS.authorization(&keys(), NOW, &[2; 16]);
-    assert_eq!(before.admit(&keys(), &in_time, &STATUS, NOW), Ok(None), "it costs no write");
+    assert_eq!(before.admit(&keys(), &in_time, &STATUS, NOW), Ok(None), "no write is needed");
     let gate = CallGate::new(NOW + 1000, &[early.unwrap()]);
     for now in [NOW + 1000, NOW + 200_000, NOW + 200_000 + ADMIN_CLOCK_SKEW_MS] {
         let again = gate.admit(&keys(), &ahead, &STATUS, now);
         assert_eq!(again, Err(CallFault::Replayed), "{now}");
     }
     let other = STATUS.authorization(&keys(), NOW + 200_000, &[3; 16]);
-    assert!(gate.admit(&keys(), &other, &STATUS, NOW + 1000).is_ok(), "others are let in");
+    assert!(gate.admit(&keys(), &other, &STATUS, NOW + 1000).is_ok(), "other calls are admitted");
 }
 
 #[test]
-fn nonces_are_bounded_and_never_forgotten_early() {
+fn nonces_are_bounded_and_never_evicted_early() {
     let gate = CallGate::new(0, &[]);
     let call = |n: usize, time: u64| {
         let nonce = (n as u128).to_le_bytes();
@@ -117,11 +117,11 @@ fn nonces_are_bounded_and_never_forgotten_early() {
     }
     assert_eq!(call(ADMIN_NONCES_MAX, NOW), Err(CallFault::TooMany));
     assert_eq!(call(0, NOW + ADMIN_CLOCK_SKEW_MS), Err(CallFault::Replayed));
-    assert_eq!(call(0, NOW + ADMIN_CLOCK_SKEW_MS + 1), Ok(()), "that time is over");
+    assert_eq!(call(0, NOW + ADMIN_CLOCK_SKEW_MS + 1), Ok(()), "the nonce has expired");
 }
 
 #[test]
-fn headers_have_one_form() {
+fn malformed_headers_are_rejected() {
     let (nonce, tag) = ("00".repeat(16), "00".repeat(32));
     let good = format!("Fulgurite-HMAC-SHA256 Time=1, Nonce={nonce}, Signature={tag}");
     assert!(Claim::parse(&good).is_some());

@@ -8,8 +8,8 @@ use super::ROUTES;
 use crate::page::Asset;
 
 /// Returns method and path of each operation, and whether it is for the operator only.
-fn described() -> BTreeSet<(String, String, bool)> {
-    let asset = Asset::at("/-/openapi.json").unwrap();
+fn documented_operations() -> BTreeSet<(String, String, bool)> {
+    let asset = Asset::find("/-/openapi.json").unwrap();
     let document: Value = serde_json::from_str(asset.text()).unwrap();
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(document["security"][0]["operator"], serde_json::json!([]));
@@ -25,8 +25,8 @@ fn described() -> BTreeSet<(String, String, bool)> {
 }
 
 #[test]
-fn the_document_has_every_call_and_no_other() {
+fn openapi_document_matches_routes() {
     let open = [("GET".to_owned(), "/-/openapi.json".to_owned(), false)];
     let routes = ROUTES.iter().map(|(m, path, _)| (m.to_string(), (*path).to_owned(), true));
-    assert_eq!(described(), routes.chain(open).collect());
+    assert_eq!(documented_operations(), routes.chain(open).collect());
 }

@@ -1,14 +1,14 @@
-// The page at /-/. It asks /version and /readyz, which anybody may, and /-/admin/status, which who
-// has the keys may. The keys go nowhere, and nothing is kept when the page is closed. Text from the
-// server is shown as text.
+// The page at /-/. It polls /version and /readyz, which are public, and /-/admin/status, which
+// needs the keys. The keys are never sent, and nothing is stored when the page is closed. Text from
+// the server is only ever inserted as text.
 
 import { TIMEOUT_MS, call, derive } from "/-/calls.js";
-import { at, list, size } from "/-/shown.js";
+import { byId, list, size } from "/-/shown.js";
 import { forgetTomes, showTomes } from "/-/tomes.js";
 
 const PERIOD_MS = 5000;
 
-/** What signs calls; nothing while nobody has given keys. */
+/** The key that signs calls; null until keys are entered. */
 let key = null;
 
 function figures(status) {
@@ -22,12 +22,12 @@ function figures(status) {
     ["Staged for tiers of objects", size(status.moving_bytes)],
     ["Platter sets", number(status.sets.length)],
     ["Platters stored", number(status.platters)],
-    ["Platters that wait to be verified", number(status.unverified_platters)],
+    ["Platters waiting for verification", number(status.unverified_platters)],
     ...status.far_libraries.map((far) => [`Platters at ${far.library}`, farPlatters(far)]),
     ["Restores waiting", number(status.restores_waiting)],
     ["Restored copies", number(status.restored_objects)],
     ["Sealing", status.pipeline],
-    ["In the background", background(status.jobs)],
+    ["Background jobs", background(status.jobs)],
     ["Logs", `${size(status.log_bytes)} of ${size(status.log_bytes_max)}`],
     ["Free on disk", size(status.free_bytes)],
     ["Connections", `${status.server.connections} of ${status.server.connections_max}`],
@@ -37,7 +37,7 @@ function figures(status) {
 }
 
 function farPlatters({ platters, waiting }) {
-  return waiting ? `${platters}, ${waiting} to go there` : `${platters}`;
+  return waiting ? `${platters}, ${waiting} waiting to go there` : `${platters}`;
 }
 
 function background(jobs) {
@@ -45,9 +45,9 @@ function background(jobs) {
   return busy.map((job) => `${job.name}: ${job.doing}`).join(", ") || "idle";
 }
 
-function troubles(status) {
+function failures(status) {
   const found = [];
-  if (status.catalog_refusal) found.push(`Nothing can be written: ${status.catalog_refusal}`);
+  if (status.catalog_refusal) found.push(`Writes are refused: ${status.catalog_refusal}`);
   if (status.catalog_damage) {
     found.push(`The catalog is damaged; stop the archive and recover it: ${status.catalog_damage}`);
   }
@@ -60,18 +60,18 @@ function troubles(status) {
     if (one.trouble && one.name !== "sealing") found.push(`${one.name} failed: ${one.trouble}`);
   }
   for (const one of status.failed_restores) {
-    const what = one.is_given_up ? "was given up" : "is tried again";
-    found.push(`Restore of ${one.bucket}/${one.key} ${what}: ${one.error}`);
+    const state = one.is_given_up ? "was given up" : "will be retried";
+    found.push(`Restore of ${one.bucket}/${one.key} ${state}: ${one.error}`);
   }
   for (const one of status.staged_damaged) found.push(`Damaged: ${one.bucket}/${one.key}`);
-  if (status.bodies_in_doubt) found.push(`${status.bodies_in_doubt} uploads are in doubt`);
+  if (status.bodies_in_doubt) found.push(`${status.bodies_in_doubt} uploads are unconfirmed`);
   if (status.orphaned_segments) found.push(`${status.orphaned_segments} orphaned segments`);
-  if (status.panics) found.push(`${status.panics} bugs cost a piece of work: see the log`);
+  if (status.panics) found.push(`${status.panics} background panics were caught: see the log`);
   return found;
 }
 
 function show(status) {
-  at("figures").replaceChildren(...figures(status).map(([name, value]) => {
+  byId("figures").replaceChildren(...figures(status).map(([name, value]) => {
     const row = document.createElement("tr");
     const head = document.createElement("th");
     head.scope = "row";
@@ -81,117 +81,117 @@ function show(status) {
     row.append(head, cell);
     return row;
   }));
-  list(at("troubles"), troubles(status), "none");
+  list(byId("failures"), failures(status), "none");
   const now = new Date();
-  at("at").dateTime = now.toISOString();
-  at("at").textContent = now.toLocaleTimeString();
-  at("keys").hidden = true;
-  at("shown").hidden = false;
+  byId("at").dateTime = now.toISOString();
+  byId("at").textContent = now.toLocaleTimeString();
+  byId("keys").hidden = true;
+  byId("shown").hidden = false;
 }
 
-/** A line for each group of the rack; nothing of a server that has none. */
-function rack(found) {
-  at("rack").hidden = !found;
+/** Shows a line for each group of the rack; hides the section if there is no rack. */
+function showRack(found) {
+  byId("rack").hidden = !found;
   if (!found) return;
-  at("rack-what").textContent = found.simulated
-    ? `Simulated disks, directories that do not turn; ${found.watts.toFixed(0)} W, estimated.`
+  byId("rack-what").textContent = found.simulated
+    ? `Simulated disks, directories only; ${found.watts.toFixed(0)} W, estimated.`
     : `${found.watts.toFixed(0)} W, estimated.`;
-  const troubled = (group) => group.disks.filter((disk) => disk.trouble).length;
+  const faulty = (group) => group.disks.filter((disk) => disk.trouble).length;
   const lines = found.groups.map((group) => {
-    const bad = troubled(group) ? `, ${troubled(group)} disks in trouble` : "";
+    const suffix = faulty(group) ? `, ${faulty(group)} faulty disks` : "";
     return `Group ${group.group}: ${group.state}, ${group.blobs} blobs of ${size(group.bytes)}, `
-      + `woken ${group.spin_ups_of_a_day} times today, ${group.waiting} waiting${bad}`;
+      + `${group.spin_ups_of_a_day} spin-ups today, ${group.waiting} waiting${suffix}`;
   });
-  list(at("groups"), lines);
+  list(byId("groups"), lines);
 }
 
-function tell(text) {
-  at("told").textContent = text;
-  at("told").className = text ? "bad" : "";
+function showMessage(text) {
+  byId("message").textContent = text;
+  byId("message").className = text ? "bad" : "";
 }
 
 function forget() {
   key = null;
-  at("figures").replaceChildren();
-  at("troubles").replaceChildren();
-  at("groups").replaceChildren();
+  byId("figures").replaceChildren();
+  byId("failures").replaceChildren();
+  byId("groups").replaceChildren();
   forgetTomes();
-  at("shown").hidden = true;
-  at("keys").hidden = false;
-  tell("");
+  byId("shown").hidden = true;
+  byId("keys").hidden = false;
+  showMessage("");
 }
 
-async function archive() {
+async function updateArchive() {
   const signer = key;
   if (!signer) return;
   try {
     const status = await call(signer, "GET", "/-/admin/status");
     const found = status.has_rack ? await call(signer, "GET", "/-/admin/rack") : null;
-    // The keys may have been forgotten while it was asked.
+    // The keys may have been forgotten in the meantime.
     if (signer !== key) return;
     show(status);
-    rack(found);
+    showRack(found);
     showTomes(status.has_tomes ? signer : null);
-    tell("");
+    showMessage("");
   } catch (error) {
     if (signer !== key) return;
-    // Keys that do not open are not tried again and again.
+    // Keys that are refused are not tried again.
     if (error.isDenied) forget();
-    tell(`Not shown: ${error.message}`);
+    showMessage(`Not shown: ${error.message}`);
   }
 }
 
-async function health() {
-  let text = "The server does not answer.";
+async function updateHealth() {
+  let text = "The server does not respond.";
   let lines = [];
   let isGood = false;
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const answer = await fetch("/readyz", { cache: "no-store", signal });
-    const [first, ...rest] = (await answer.text()).trim().split("\n");
+    const response = await fetch("/readyz", { cache: "no-store", signal });
+    const [first, ...rest] = (await response.text()).trim().split("\n");
     isGood = first === "ready";
     text = isGood ? "Ready: requests are served." : first === "degraded"
-      ? "Degraded: requests are served, but not all goes well behind them." : first;
+      ? "Degraded: requests are served, but some parts have failed." : first;
     lines = rest;
-  } catch { /* It is said that nothing answers. */ }
-  // Said again only when it is another: screen readers read what changes.
-  if (at("health").textContent !== text) at("health").textContent = text;
-  at("health").className = isGood ? "" : "bad";
-  at("degraded").hidden = lines.length === 0;
-  list(at("degraded"), lines);
+  } catch { /* `text` already says so. */ }
+  // Set only when it differs, because screen readers announce every change.
+  if (byId("health").textContent !== text) byId("health").textContent = text;
+  byId("health").className = isGood ? "" : "bad";
+  byId("degraded").hidden = lines.length === 0;
+  list(byId("degraded"), lines);
 }
 
-async function version() {
+async function showVersion() {
   try {
-    const answer = await fetch("/version", { signal: AbortSignal.timeout(TIMEOUT_MS) });
-    at("version").textContent = (await answer.json()).version;
-  } catch { /* A page without it is a page. */ }
+    const response = await fetch("/version", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    byId("version").textContent = (await response.json()).version;
+  } catch { /* The version is optional. */ }
 }
 
-/** Asks, waits, asks again; not while nobody looks. */
+/** Updates the page periodically while it is visible. */
 async function run() {
-  if (!document.hidden) await Promise.all([health(), archive()]);
+  if (!document.hidden) await Promise.all([updateHealth(), updateArchive()]);
   setTimeout(run, PERIOD_MS);
 }
 
-for (const place of document.querySelectorAll("[data-endpoint]")) {
-  place.textContent = location.origin;
+for (const node of document.querySelectorAll("[data-endpoint]")) {
+  node.textContent = location.origin;
 }
 if (!globalThis.crypto?.subtle) {
-  at("keys").hidden = true;
-  tell("Browsers sign only over https or on localhost. Over plain HTTP, ask with: "
+  byId("keys").hidden = true;
+  showMessage("Browsers sign only over https or on localhost. Over plain HTTP, use: "
     + `fulgurite admin status --endpoint ${location.origin}`);
 }
-at("keys").addEventListener("submit", async (event) => {
+byId("keys").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const [access, secret] = [at("access").value, at("secret").value];
-  at("secret").value = "";
+  const [access, secret] = [byId("access").value, byId("secret").value];
+  byId("secret").value = "";
   key = await derive(access, secret);
-  await archive();
+  await updateArchive();
 });
-at("forget").addEventListener("click", () => {
+byId("forget").addEventListener("click", () => {
   forget();
-  at("access").focus();
+  byId("access").focus();
 });
-version();
+showVersion();
 run();

@@ -1,9 +1,9 @@
-// How the page shows things. Text is only ever text: nothing here makes elements of it.
+// Builds the elements of the page. Text is only ever inserted as text, never parsed as HTML.
 
 const ROWS_MAX = 10;
 const SVG = "http://www.w3.org/2000/svg";
 
-export const at = (id) => document.getElementById(id);
+export const byId = (id) => document.getElementById(id);
 
 export function size(count) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -15,31 +15,31 @@ export function size(count) {
   return `${index === 0 ? count : count.toFixed(1)} ${units[index]}`;
 }
 
-/** Lines, or what is said when there are none. */
-export function list(place, lines, none) {
+/** Fills a list with lines, or with `none` if there are no lines. */
+export function list(node, lines, none) {
   const shown = lines.slice(0, ROWS_MAX);
   if (lines.length > ROWS_MAX) shown.push(`and ${lines.length - ROWS_MAX} more`);
   if (shown.length === 0 && none) shown.push(none);
-  place.replaceChildren(...shown.map((line) => element("li", {}, line)));
+  node.replaceChildren(...shown.map((line) => element("li", {}, line)));
 }
 
-/** An element with attributes, and text or elements in it. */
-export function element(name, attributes, ...inner) {
-  return filled(document.createElement(name), attributes, inner);
+/** Creates an HTML element with attributes and children. */
+export function element(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
 }
 
-/** The same of a drawing. */
-export function drawn(name, attributes, ...inner) {
-  return filled(document.createElementNS(SVG, name), attributes, inner);
+/** Creates an SVG element with attributes and children. */
+export function svgElement(name, attributes, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
-function filled(made, attributes, inner) {
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...inner);
-  return made;
+function fill(node, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
 }
 
-/** How long something takes or waits, in the largest unit that says it well. */
+/** Formats seconds in the largest unit of which there are at least two. */
 export function duration(seconds) {
   const units = [["d", 86400], ["h", 3600], ["min", 60]];
   const [name, unit] = units.find(([, unit]) => seconds >= 2 * unit) ?? ["s", 1];

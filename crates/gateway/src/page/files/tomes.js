@@ -1,96 +1,96 @@
-// The tomes of the page: a sign for each, driven by what happens (/-/tomes-events). A scene is
-// looked at whole, each step changes what it says, and nothing is asked while nobody looks.
+// Shows the tomes: a sign for each, driven by live events (/-/tomes-events). The stream begins with
+// a snapshot of the set, and each step updates it. A hidden page does not subscribe.
 
 import { events } from "/-/calls.js";
-import { at, drawn, duration, element, list, size } from "/-/shown.js";
+import { byId, duration, element, list, size, svgElement } from "/-/shown.js";
 
-const AGAIN_MS = 3000;
+const RECONNECT_MS = 3000;
 const LATEST_MAX = 8;
 
 const POWERS = {
-  "standby": "asleep",
-  "spinning-up": "turning up",
+  "standby": "spun down",
+  "spinning-up": "spinning up",
   "active": "active",
-  "unmounting": "going down",
+  "unmounting": "spinning down",
 };
 const CAUSES = {
-  request: "somebody reads",
-  verify: "what was put is read back",
-  write: "something is written",
-  delete: "something is removed",
-  rebuild: "what was lost is rebuilt",
-  scrub: "it is to be looked at",
-  init: "it is looked at for the first time",
-  foreign: "another program woke it",
+  request: "a read",
+  verify: "reading back a write",
+  write: "a write",
+  delete: "a delete",
+  rebuild: "a rebuild",
+  scrub: "a scrub",
+  init: "its first check",
+  foreign: "another program (external)",
 };
 
-/** What is watched, and by whose keys; nothing while nobody does. */
-let watching = null;
-/** The set as it is known: a scene, and all since. */
+/** The current subscription and its signing key; null without one. */
+let subscription = null;
+/** The set: the last snapshot with all steps since. */
 let set = null;
-/** Who has each token. */
+/** The tome that holds each token. */
 let tokens = new Map();
 let latest = [];
 
-/** Has the tomes of a server shown to who has its keys; nothing of one that has none. */
+/** Shows the tomes with calls signed by `signer`; hides them if it is null. */
 export function showTomes(signer) {
-  if (watching?.signer === signer) return;
+  if (subscription?.signer === signer) return;
   forgetTomes();
   if (signer) watch(signer);
 }
 
 export function forgetTomes() {
-  watching?.stop.abort();
-  watching = null;
+  subscription?.stop.abort();
+  subscription = null;
   set = null;
   tokens = new Map();
   latest = [];
-  at("tomes").hidden = true;
-  for (const place of ["signs", "reasons", "figures", "moves", "latest"]) {
-    at(`tomes-${place}`).replaceChildren();
+  byId("tomes").hidden = true;
+  for (const name of ["signs", "reasons", "figures", "moves", "latest"]) {
+    byId(`tomes-${name}`).replaceChildren();
   }
 }
 
 async function watch(signer) {
   const own = { signer, stop: new AbortController() };
-  watching = own;
+  subscription = own;
   try {
     for await (const [name, data] of events(signer, "/-/tomes-events", own.stop.signal)) {
-      if (watching !== own) return;
-      take(name, data);
+      if (subscription !== own) return;
+      apply(name, data);
     }
   } catch {
-    // Whether the server answers at all is said above.
+    // The health section reports whether the server responds.
   }
   setTimeout(() => {
-    if (watching !== own) return;
-    watching = null;
+    if (subscription !== own) return;
+    subscription = null;
     if (!document.hidden) watch(signer);
-  }, AGAIN_MS);
+  }, RECONNECT_MS);
 }
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
-    watching?.stop.abort();
+    subscription?.stop.abort();
   }
 });
 
-function take(name, data) {
+function apply(name, data) {
   if (name === "scene") {
     set = data.tomes;
   } else if (name === "look") {
     const changed = new Map(data.look.tomes.tomes.map((tome) => [tome.tome, tome]));
     const tomes = set.tomes.map((tome) => changed.get(tome.tome) ?? tome);
     set = { ...data.look.tomes, tomes };
-    for (const why of data.look.raised) note(Date.now(), `Alarm: ${why}`, true);
-    for (const why of data.look.cleared) note(Date.now(), `Over: ${why}`);
+    for (const reason of data.look.raised) note(Date.now(), `Alarm: ${reason}`, true);
+    for (const reason of data.look.cleared) note(Date.now(), `Cleared: ${reason}`);
   } else if (name === "missed") {
-    note(Date.now(), `${data.missed} things happened that were not read in time`);
+    note(Date.now(), `${data.missed} events were missed because this page was too slow`);
     tokens = new Map();
   } else if (name === "step") {
     const [[kind, what]] = Object.entries(data.happened);
-    const said = HAPPENED[kind]?.(what);
-    if (said) note(data.at, said, kind === "given-up");
+    const text = HANDLERS[kind]?.(what);
+    if (text) note(data.at, text, kind === "given-up");
   }
   if (set) draw();
 }
@@ -100,24 +100,24 @@ function note(time, text, isBad = false) {
 }
 
 const tomeOf = (number) => set.tomes.find((tome) => tome.tome === number) ?? {};
-const movesOf = (what) => (move) => move.group === what.group && move.to === what.to;
+const isSameMove = (what) => (move) => move.group === what.group && move.to === what.to;
 
-/** What each thing that happens changes, and the words for it if it is worth some. */
-const HAPPENED = {
+/** Applies each kind of event to the set; returns its description if it is worth showing. */
+const HANDLERS = {
   "power": ({ tome, power, cause }) => {
     tomeOf(tome).power = power;
     const kind = typeof cause === "object" ? Object.keys(cause)[0] : cause;
-    if (kind) return `Tome ${tome} is woken: ${CAUSES[kind]}`;
-    return power === "standby" ? `Tome ${tome} sleeps` : null;
+    if (kind) return `Tome ${tome} spins up for ${CAUSES[kind]}`;
+    return power === "standby" ? `Tome ${tome} is spun down` : null;
   },
   "token": ({ token, tome }) => {
     if (tome === null) tokens.delete(token);
     else tokens.set(token, tome);
   },
-  "local": ({ tome, bytes }) => `Tome ${tome} has ${size(bytes)} more`,
+  "local": ({ tome, bytes }) => `Tome ${tome} received ${size(bytes)}`,
   "unprotected": ({ tome, bytes, seconds }) => {
     Object.assign(tomeOf(tome), { unprotected_bytes: bytes, unprotected_seconds: seconds });
-    return bytes === 0 ? `All that tome ${tome} has is protected` : null;
+    return bytes === 0 ? `All data on tome ${tome} is protected` : null;
   },
   "alarm": ({ tome, alarm }) => {
     const [[kind, what]] = Object.entries(alarm);
@@ -126,29 +126,31 @@ const HAPPENED = {
   },
   "scrubbed": ({ tome, next, blocks }) =>
     next === 0
-      ? `Tome ${tome} was read whole`
-      : `Tome ${tome} was read as far as ${Math.floor((next * 100) / blocks)} %`,
+      ? `Tome ${tome} was scrubbed completely`
+      : `Tome ${tome} was scrubbed up to ${Math.floor((next * 100) / blocks)} %`,
   "given-up": ({ tome, why }) => {
     tomeOf(tome).trouble = why;
-    return `Tome ${tome} is given up: ${why}`;
+    return `Tome ${tome} failed: ${why}`;
   },
   "resumed": ({ tome }) => {
     delete tomeOf(tome).trouble;
     return `Tome ${tome} works again`;
   },
   "seat": (what) => {
-    const known = set.moves.find(movesOf(what));
+    const known = set.moves.find(isSameMove(what));
     if (known) Object.assign(known, { trouble: undefined }, what);
     else set.moves.push(what);
-    return known ? null : `The seat of group ${what.group} goes from tome ${what.from} to ${what.to}`;
+    return known
+      ? null
+      : `A member slot of group ${what.group} moves from tome ${what.from} to ${what.to}`;
   },
   "seat-moved": (what) => {
-    set.moves = set.moves.filter((move) => !movesOf(what)(move));
-    return `The seat of group ${what.group} has moved from tome ${what.from} to ${what.to}`;
+    set.moves = set.moves.filter((move) => !isSameMove(what)(move));
+    return `A member slot of group ${what.group} has moved from tome ${what.from} to ${what.to}`;
   },
   "seat-stays": (what) => {
-    set.moves = set.moves.filter((move) => !movesOf(what)(move));
-    return `The seat of group ${what.group} does not go to tome ${what.to}`;
+    set.moves = set.moves.filter((move) => !isSameMove(what)(move));
+    return `A member slot of group ${what.group} does not move to tome ${what.to}`;
   },
   "leaving": ({ leaving, out }) => {
     Object.assign(set, { leaving, out });
@@ -157,88 +159,93 @@ const HAPPENED = {
 
 const ALARMS = {
   "healed": ({ blocks }) => `${blocks} bad blocks were rebuilt`,
-  "segment-lost": ({ segment }) => `segment ${segment} is beyond its parity; its group is asked`,
-  "change-lost": ({ version }) => `change ${version} cannot be computed any more`,
-  "rebuilt": ({ group }) => `it has a seat of group ${group}, rebuilt`,
-  "rebuild-dropped": ({ group }) => `who had the seat of group ${group} is back`,
-  "seat-lost": ({ group }) => `another tome has its seat in group ${group}`,
-  "foreign": ({ from }) => `tome ${from} said what is not so`,
+  "segment-lost": ({ segment }) =>
+    `segment ${segment} is beyond its parity; its group rebuilds it`,
+  "change-lost": ({ version }) => `delta ${version} can no longer be computed`,
+  "rebuilt": ({ group }) => `a member slot of group ${group} was rebuilt on it`,
+  "rebuild-dropped": ({ group }) =>
+    `the previous member of group ${group} is back; the rebuild was dropped`,
+  "seat-lost": ({ group }) => `another tome took its member slot in group ${group}`,
+  "foreign": ({ from }) => `tome ${from} sent an invalid message`,
 };
 
-/** What a tome does, in a word or two. */
+/** Returns the state of a tome in a word or two. */
 function state(tome) {
   if (set.out.includes(tome.tome)) return "out";
-  if (tome.trouble) return "given up";
+  if (tome.trouble) return "failed";
   if (tome.away) return "away";
   if (set.leaving.includes(tome.tome)) return "leaving";
   return POWERS[tome.power] ?? "lost";
 }
 
-/** A disk from above: its platter, an arc of what its scrub has behind it, an arm that turns. */
+/** Draws a disk from above: its platter, an arc for the scrub progress, and a turning arm. */
 function sign(tome) {
-  const does = state(tome);
-  const holds = [...tokens].filter(([, holder]) => holder === tome.tome).map(([token]) => token);
-  const left = tome.unprotected_bytes;
+  const stateText = state(tome);
+  const held = [...tokens].filter(([, holder]) => holder === tome.tome).map(([token]) => token);
+  const unprotected = tome.unprotected_bytes;
   const pass = Math.round((tome.scrub?.share ?? 0) * 100);
-  const disk = drawn(
+  const disk = svgElement(
     "svg",
     { viewBox: "0 0 40 40", "aria-hidden": "true" },
-    drawn("circle", { class: "platter", cx: 20, cy: 20, r: 14 }),
-    drawn("circle", {
+    svgElement("circle", { class: "platter", cx: 20, cy: 20, r: 14 }),
+    svgElement("circle", {
       class: "pass", cx: 20, cy: 20, r: 17.5, pathLength: 100,
       "stroke-dasharray": `${pass} 100`, transform: "rotate(-90 20 20)",
     }),
-    drawn("path", { class: "arm", d: "M20 20 L20 8 A12 12 0 0 1 30.4 14" }),
-    drawn("circle", { class: "hub", cx: 20, cy: 20, r: 3 }),
+    svgElement("path", { class: "arm", d: "M20 20 L20 8 A12 12 0 0 1 30.4 14" }),
+    svgElement("circle", { class: "hub", cx: 20, cy: 20, r: 3 }),
   );
-  const said = [`${tome.pieces} pieces`, `woken ${tome.wakes} times`];
-  if (left) said.push(`${size(left)} unprotected for ${duration(tome.unprotected_seconds)}`);
-  if (tome.healed) said.push(`${tome.healed} bad blocks rebuilt`);
-  if (pass) said.push(`${pass} % of its scrub`);
-  if (holds.length) said.push(`token ${holds.join(", ")}`);
-  const why = tome.trouble ?? tome.away;
-  if (why) said.push(why);
+  const details = [`${tome.pieces} pieces`, `${tome.wakes} spin-ups`];
+  if (unprotected) {
+    const age = duration(tome.unprotected_seconds);
+    details.push(`${size(unprotected)} unprotected for ${age}`);
+  }
+  if (tome.healed) details.push(`${tome.healed} bad blocks rebuilt`);
+  if (pass) details.push(`${pass} % of its scrub`);
+  if (held.length) details.push(`token ${held.join(", ")}`);
+  const failure = tome.trouble ?? tome.away;
+  if (failure) details.push(failure);
   const marks = element(
     "span",
     { class: "marks", "aria-hidden": "true" },
-    holds.length ? element("span", { class: "token" }, "T") : "",
-    left ? element("span", { class: "left" }, "!") : "",
+    held.length ? element("span", { class: "token" }, "T") : "",
+    unprotected ? element("span", { class: "left" }, "!") : "",
   );
   return element(
     "li",
-    { "data-state": does, title: said.join("\n") },
+    { "data-state": stateText, title: details.join("\n") },
     marks,
     disk,
     element("strong", {}, `${tome.tome}`),
-    element("span", { class: "does" }, does),
-    element("span", { class: "said" }, `: ${said.join(", ")}`),
+    element("span", { class: "does" }, stateText),
+    element("span", { class: "details" }, `: ${details.join(", ")}`),
   );
 }
 
-/** Draws again what is another than before, so that what turns goes on turning. */
+/** Redraws only the signs that changed, so that animations continue. */
 function drawSigns() {
-  const place = at("tomes-signs");
+  const signs = byId("tomes-signs");
   for (const [index, tome] of set.tomes.entries()) {
-    const made = sign(tome);
-    const known = place.children[index];
-    if (!known) place.append(made);
-    else if (!known.isEqualNode(made)) known.replaceWith(made);
+    const fresh = sign(tome);
+    const known = signs.children[index];
+    if (!known) signs.append(fresh);
+    else if (!known.isEqualNode(fresh)) known.replaceWith(fresh);
   }
-  while (place.children.length > set.tomes.length) place.lastChild.remove();
+  while (signs.children.length > set.tomes.length) signs.lastChild.remove();
 }
 
 function draw() {
-  at("tomes").hidden = false;
-  const kind = set.simulated ? " Disks are simulated: directories that do not turn." : "";
-  const health = `${set.is_well ? "Well." : "Not well."}${kind}`;
-  if (at("tomes-health").textContent !== health) at("tomes-health").textContent = health;
-  at("tomes-health").className = set.is_well ? "good" : "bad";
-  list(at("tomes-reasons"), set.reasons);
+  byId("tomes").hidden = false;
+  const kind = set.simulated ? " Disks are simulated by directories." : "";
+  const health = `${set.is_well ? "Healthy." : "Unhealthy."}${kind}`;
+  if (byId("tomes-health").textContent !== health) byId("tomes-health").textContent = health;
+  byId("tomes-health").className = set.is_well ? "good" : "bad";
+  list(byId("tomes-reasons"), set.reasons);
   drawSigns();
-  at("tomes-figures").replaceChildren(...figures().map(([name, value]) =>
+  byId("tomes-figures").replaceChildren(...figures().map(([name, value]) =>
     element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value))));
-  at("tomes-moves").replaceChildren(...set.moves.map(move));
-  at("tomes-latest").replaceChildren(...latest.map(({ time, text, isBad }) => element(
+  byId("tomes-moves").replaceChildren(...set.moves.map(move));
+  byId("tomes-latest").replaceChildren(...latest.map(({ time, text, isBad }) => element(
     "li",
     isBad ? { class: "bad" } : {},
     element("time", { datetime: time.toISOString() }, time.toLocaleTimeString()),
@@ -248,30 +255,30 @@ function draw() {
 
 function figures() {
   const number = (count) => count.toLocaleString("en");
-  const left = set.tomes.filter((tome) => tome.unprotected_bytes);
-  const oldest = Math.max(0, ...left.map((tome) => tome.unprotected_seconds));
-  const bytes = left.reduce((sum, tome) => sum + tome.unprotected_bytes, 0);
-  const turning = set.tomes.filter((tome) =>
+  const unprotected = set.tomes.filter((tome) => tome.unprotected_bytes);
+  const oldest = Math.max(0, ...unprotected.map((tome) => tome.unprotected_seconds));
+  const bytes = unprotected.reduce((sum, tome) => sum + tome.unprotected_bytes, 0);
+  const spinning = set.tomes.filter((tome) =>
     ["spinning-up", "active", "unmounting"].includes(tome.power)).length;
   const held = [...tokens].sort((a, b) => a[0] - b[0]);
-  const sum = (of) => set.tomes.reduce((total, tome) => total + of(tome), 0);
+  const sum = (get) => set.tomes.reduce((total, tome) => total + get(tome), 0);
   return [
     ["Objects", `${number(set.objects)}, ${size(set.bytes)}`],
     ["Unprotected", bytes ? `${size(bytes)} for ${duration(oldest)}` : "nothing"],
-    ["Disks that turn", `${turning} of ${set.tomes.length}`],
-    ["Tokens", held.map(([token, tome]) => `${token}: tome ${tome}`).join(", ") || "nobody has one"],
+    ["Spinning disks", `${spinning} of ${set.tomes.length}`],
+    ["Tokens", held.map(([token, tome]) => `${token}: tome ${tome}`).join(", ") || "all free"],
     ["Power, estimated", `${set.watts.toFixed(1)} W`],
-    ["Woken today", `${number(sum((tome) => tome.wakes_of_a_day))} times${putOff()}`],
+    ["Spin-ups today", `${number(sum((tome) => tome.wakes_of_a_day))}${deferred()}`],
     ["Bad blocks rebuilt", `${number(sum((tome) => tome.healed))}${bad(sum)}`],
-    ["All blocks are read by", pass()],
+    ["Full scrub ends", scrubEnd()],
   ];
 }
 
-/** How long what budgets of spin-ups put off has waited. */
-function putOff() {
+/** Describes how long work deferred by spin-up budgets has waited. */
+function deferred() {
   const waits = set.tomes.map((tome) => tome.budget?.put_off_seconds ?? 0);
   const longest = Math.max(0, ...waits);
-  return longest ? `; work put off for ${duration(longest)}` : "";
+  return longest ? `; work deferred for ${duration(longest)}` : "";
 }
 
 function bad(sum) {
@@ -279,15 +286,15 @@ function bad(sum) {
   return count ? `; ${count} are bad now` : "";
 }
 
-/** When the pass of the full scrub ends that ends last. */
-function pass() {
+/** Returns when the last pass of the full scrub ends. */
+function scrubEnd() {
   const last = Math.max(0, ...set.tomes.map((tome) => tome.scrub?.ends ?? 0));
   return last ? new Date(last).toLocaleDateString() : "not known";
 }
 
 function move({ group, from, to, done, trouble }) {
   const percent = Math.round(done * 100);
-  const text = `Seat of group ${group}: tome ${from} to ${to}, ${percent} %`;
+  const text = `Member slot of group ${group}: tome ${from} to ${to}, ${percent} %`;
   return element(
     "li",
     {},

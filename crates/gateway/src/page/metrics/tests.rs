@@ -47,7 +47,7 @@ fn status() -> Status {
 }
 
 #[test]
-fn counts_of_trouble_are_on_the_page() {
+fn status_counters_are_exported() {
     let page = Metrics::default().page(0, &SERVER, Some(&status()));
     for line in [
         "fulgurite_orphaned_segments 3",
@@ -84,7 +84,7 @@ fn counts_of_trouble_are_on_the_page() {
 }
 
 #[test]
-fn each_metric_says_what_it_is_once() {
+fn every_metric_has_one_help_line() {
     let page = Metrics::default().page(1, &SERVER, Some(&status()));
     let described: Vec<&str> =
         page.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();

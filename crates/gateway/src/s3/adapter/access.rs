@@ -16,7 +16,7 @@ use crate::request::RequestContext;
 use crate::s3::documents::is_read_for;
 use crate::{GatewayError, Result};
 
-/// Canned ACLs that state what is the case anyway: everything belongs to the one account.
+/// Canned ACLs that describe the existing state: everything belongs to the one account.
 const HARMLESS_ACLS: [&str; 3] = ["private", "bucket-owner-full-control", "bucket-owner-read"];
 /// S3 checksums that this archive does not compute. Ignoring one would claim that it was verified.
 const UNKNOWN_CHECKSUMS: [&str; 5] = [
@@ -52,8 +52,8 @@ impl S3Access for Admission {
         if !context.is_some_and(|context| context.is_signed()) {
             return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
         }
-        let read = context.and_then(|context| context.document());
-        let is_read = is_read_for(cx.method(), &operation, read);
+        let document = context.and_then(|context| context.document());
+        let is_read = is_read_for(cx.method(), &operation, document);
         check_headers(cx.headers())?;
         if is_read {
             return Ok(());
@@ -93,7 +93,7 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
             _ if UNKNOWN_CHECKSUMS.contains(&name) => Some(s3_error(
                 "InvalidRequest",
                 StatusCode::BAD_REQUEST,
-                format!("The checksum algorithm of {name} is not kept by this archive."),
+                format!("The checksum algorithm of {name} is not supported by this archive."),
             )),
             _ => None,
         };
@@ -115,7 +115,8 @@ fn check_encryption(name: &str, value: &str) -> S3Result<()> {
 }
 
 fn unsupported_header(name: &str) -> S3Error {
-    let message = format!("A header you provided implies functionality that is not kept: {name}");
+    let message =
+        format!("A header you provided implies functionality that is not supported: {name}");
     let error = s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message);
     with_details(error, [("Header", name)])
 }

@@ -45,7 +45,7 @@ pub(super) fn object_name(bucket: &str, key: &str) -> S3Result<(BucketName, Obje
 /// with such keys can still be read and deleted.
 pub(super) fn new_object_name(bucket: &str, key: &str) -> S3Result<(BucketName, ObjectKey)> {
     if has_path_traversal(key) {
-        let message = "The segments .. of the key lead above its start.";
+        let message = "The key must not lead above its start with .. segments.";
         return Err(s3_error("InvalidURI", StatusCode::BAD_REQUEST, message));
     }
     object_name(bucket, key)

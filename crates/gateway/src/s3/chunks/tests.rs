@@ -11,7 +11,7 @@ use crate::request::BodyFault;
 use crate::s3::signature::ChunkSigner;
 
 /// Feeds `body` in pieces of `piece` bytes; returns the data and the trailer.
-fn pass(
+fn decode(
     mut decoder: ChunkDecoder,
     body: &[u8],
     piece: usize,
@@ -31,21 +31,21 @@ fn unsigned() -> ChunkDecoder {
 }
 
 #[test]
-fn chunks_of_any_size_pass_at_once() {
+fn chunks_are_not_buffered() {
     let data: Vec<u8> = (0..5000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut body = b"1388\r\n".to_vec();
     body.extend_from_slice(&data);
     body.extend_from_slice(b"\r\n0\r\nX-Amz-Checksum-Crc32: AAAAAA==\r\n\r\n");
     for piece in [1, 2, 3, 7, 64, 1000, body.len()] {
         let decoder = ChunkDecoder::new(None, true, Some(CRC32));
-        let (seen, trailers) = pass(decoder, &body, piece).unwrap();
+        let (seen, trailers) = decode(decoder, &body, piece).unwrap();
         assert_eq!(seen, data, "piece {piece}");
         assert_eq!(trailers["x-amz-checksum-crc32"], "AAAAAA==", "piece {piece}");
     }
 }
 
 #[test]
-fn broken_framing_is_named() {
+fn broken_framing_is_reported() {
     use BodyFault::{Framing, Incomplete, Trailer};
     let nines = vec![b'1'; 2000];
     let flood = [b"0\r\n".to_vec(), b"x-a: b\r\n".repeat(4000)].concat();
@@ -65,7 +65,7 @@ fn broken_framing_is_named() {
         (&flood, Trailer),
     ] {
         for piece in [1, 64, 4096] {
-            let found = pass(unsigned(), body, piece).err();
+            let found = decode(unsigned(), body, piece).err();
             let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
             assert_eq!(found, Some(fault), "{shown:?} in pieces of {piece}");
         }
@@ -73,7 +73,7 @@ fn broken_framing_is_named() {
 }
 
 #[test]
-fn trailers_are_those_that_were_announced() {
+fn trailers_must_match_the_announcement() {
     let crc32 = "x-amz-checksum-crc32:AAAAAA==\r\n";
     let sha1 = "x-amz-checksum-sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n";
     for (announced, trailer, is_match) in [
@@ -90,16 +90,16 @@ fn trailers_are_those_that_were_announced() {
     ] {
         let body = format!("1\r\na\r\n0\r\n{trailer}\r\n");
         let decoder = ChunkDecoder::new(None, true, announced);
-        let fault = pass(decoder, body.as_bytes(), 64).err();
+        let fault = decode(decoder, body.as_bytes(), 64).err();
         assert_eq!(fault, (!is_match).then_some(BodyFault::Trailer), "{announced:?} {trailer:?}");
     }
     // A body without trailers ends without any, whatever was announced.
-    let fault = pass(ChunkDecoder::new(None, false, Some(CRC32)), b"0\r\n\r\n", 64).err();
+    let fault = decode(ChunkDecoder::new(None, false, Some(CRC32)), b"0\r\n\r\n", 64).err();
     assert_eq!(fault, Some(BodyFault::Trailer));
 }
 
 #[test]
-fn signed_chunks_need_signatures() {
+fn signed_chunks_require_signatures() {
     use BodyFault::{Framing, Signature};
     let zeros = "0".repeat(64);
     let signed = || ChunkDecoder::new(Some(ChunkSigner::from_key(b"key")), false, None);
@@ -110,6 +110,6 @@ fn signed_chunks_need_signatures() {
         (format!("3;chunk-signature={zeros}\r\nxyz\r\n"), Signature),
         (format!("0;chunk-signature={zeros}\r\n\r\n"), Signature),
     ] {
-        assert_eq!(pass(signed(), body.as_bytes(), 64).err(), Some(fault), "{body:?}");
+        assert_eq!(decode(signed(), body.as_bytes(), 64).err(), Some(fault), "{body:?}");
     }
 }

@@ -189,10 +189,10 @@ impl Document {
 
 /// Returns whether the document that was read belongs to the operation that s3s chose; if that
 /// operation has none, whether none was read.
-pub(crate) fn is_read_for(method: &Method, operation: &str, read: Option<&str>) -> bool {
+pub(crate) fn is_read_for(method: &Method, operation: &str, document: Option<&str>) -> bool {
     let has_document =
         (method == Method::PUT || method == Method::POST) && !WITHOUT_DOCUMENT.contains(&operation);
-    read == has_document.then_some(operation)
+    document == has_document.then_some(operation)
 }
 
 /// Returns whether a request names a bucket and no key, by its host or by its path.

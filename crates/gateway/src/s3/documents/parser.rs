@@ -62,7 +62,8 @@ pub(super) fn rewrite(body: &[u8], root: &'static Element) -> Result<String> {
             Event::CData(text) => writer.push(utf8(&text)?)?,
             Event::GeneralRef(name) => {
                 let character = resolve(utf8(&name)?);
-                let character = character.ok_or_else(|| malformed("a reference is unknown"))?;
+                let character =
+                    character.ok_or_else(|| malformed("it has an unknown reference"))?;
                 writer.push(character.encode_utf8(&mut [0; 4]))?;
             }
             Event::Comment(text) => check_comment(utf8(&text)?)?,
@@ -88,7 +89,7 @@ impl OpenElement {
         let element = self.element;
         let parent = element.name;
         let Content::Elements(children) = &element.content else {
-            return Err(malformed(format!("{parent} holds text alone")));
+            return Err(malformed(format!("{parent} may only hold text")));
         };
         let found = children.iter().enumerate().find(|(_, child)| child.name == name);
         let Some((index, child)) = found else {
@@ -138,7 +139,9 @@ impl Writer {
         let element = match self.open.last_mut() {
             Some(parent) => parent.admit(name)?,
             None if self.written.is_empty() && name == self.root.name => self.root,
-            None => return Err(malformed(format!("it is not one element {}", self.root.name))),
+            None => {
+                return Err(malformed(format!("it must be a single element {}", self.root.name)));
+            }
         };
         if let Content::NotServed(what) = element.content {
             return Err(DocumentError::NotServed(what));
@@ -152,7 +155,7 @@ impl Writer {
     }
 
     fn close(&mut self) -> Result<()> {
-        let open = self.open.pop().ok_or_else(|| malformed("an end has no beginning"))?;
+        let open = self.open.pop().ok_or_else(|| malformed("an end tag has no start tag"))?;
         let name = open.element.name;
         match &open.element.content {
             Content::Elements(children) => open.check_complete(children)?,
@@ -171,7 +174,7 @@ impl Writer {
 
     fn push_between_tags(&mut self, text: &str) -> Result<()> {
         if text.contains("]]>") {
-            return Err(malformed("]]> is in its text"));
+            return Err(malformed("its text contains ]]>"));
         }
         if self.open.is_empty() && text.chars().all(|c| WHITESPACE.contains(&c)) {
             return Ok(());
@@ -181,13 +184,13 @@ impl Writer {
 
     fn push(&mut self, text: &str) -> Result<()> {
         let Some(open) = self.open.last() else {
-            return Err(malformed("there is text outside of its element"));
+            return Err(malformed("there is text outside of the root element"));
         };
         match &open.element.content {
             Content::Text(_) => self.text.push_str(text),
             Content::Elements(_) | Content::NotServed(_) => {
                 if !text.chars().all(|c| WHITESPACE.contains(&c)) {
-                    return Err(malformed(format!("{} holds text", open.element.name)));
+                    return Err(malformed(format!("{} must not hold text", open.element.name)));
                 }
             }
         }
@@ -198,7 +201,7 @@ impl Writer {
         if self.open.is_empty() && !self.written.is_empty() {
             Ok(self.written)
         } else {
-            Err(malformed("it ends too soon"))
+            Err(malformed("it is truncated"))
         }
     }
 }
@@ -227,7 +230,7 @@ fn describe(text_type: TextType) -> Cow<'static, str> {
         TextType::Any => "text".into(),
         TextType::Boolean => "true or false".into(),
         TextType::Integer { min, max } => format!("an integer from {min} to {max}").into(),
-        TextType::HttpDate => "a date of HTTP".into(),
+        TextType::HttpDate => "an HTTP date".into(),
     }
 }
 
@@ -291,7 +294,7 @@ fn resolve(name: &str) -> Option<char> {
 
 fn check_comment(text: &str) -> Result<()> {
     if text.contains("--") || text.ends_with('-') {
-        return Err(malformed("a comment has two hyphens within"));
+        return Err(malformed("a comment contains two hyphens"));
     }
     Ok(())
 }
@@ -304,11 +307,11 @@ fn check_declaration(text: &str) -> Result<()> {
             [("encoding", encoding), rest @ ..] if encoding.eq_ignore_ascii_case("UTF-8") => rest,
             rest => rest,
         },
-        _ => return Err(malformed("its declaration is not of XML 1.0")),
+        _ => return Err(malformed("its declaration is not for XML 1.0")),
     };
     match rest {
         [] | [("standalone", "yes" | "no")] => Ok(()),
-        _ => Err(malformed("its declaration is not of XML 1.0 in UTF-8")),
+        _ => Err(malformed("its declaration is not for XML 1.0 in UTF-8")),
     }
 }
 
@@ -334,7 +337,7 @@ fn attributes(text: &str) -> Result<Vec<(&str, &str)>> {
             return Err(malformed("an attribute is not well-formed"));
         };
         if found.iter().any(|(earlier, _)| *earlier == name) {
-            return Err(malformed("an attribute is there twice"));
+            return Err(malformed("an attribute is repeated"));
         }
         found.push((name, value));
         rest = after;

@@ -18,7 +18,7 @@ fn plain(operation: &str, body: &str) -> Result<String, DocumentError> {
 }
 
 #[test]
-fn the_plain_form_has_nothing_but_elements_and_text() {
+fn documents_are_rewritten_to_plain_form() {
     for (body, expected) in [
         (
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\r\n\
@@ -35,27 +35,27 @@ fn the_plain_form_has_nothing_but_elements_and_text() {
     ] {
         assert_eq!(plain("DeleteObjects", body).as_deref(), Ok(expected));
     }
-    assert_eq!(plain("CreateBucket", "").as_deref(), Ok(""), "no document is none");
+    assert_eq!(plain("CreateBucket", "").as_deref(), Ok(""), "an empty body is no document");
 }
 
 #[test]
-fn reasons_are_told() {
+fn malformed_documents_are_explained() {
     for (body, reason) in [
         ("<RestoreRequest><Days>1.5</Days></RestoreRequest>", "Days is not an integer from"),
         ("<RestoreRequest><Day>1</Day></RestoreRequest>", "RestoreRequest has no element Day"),
         ("<RestoreRequest><Days>1</Days><Days>1</Days></RestoreRequest>", "has Days twice"),
         ("<RestoreRequest><GlacierJobParameters/></RestoreRequest>", "has no Tier"),
-        ("<Restore/>", "it is not one element RestoreRequest"),
-        ("<RestoreRequest/><RestoreRequest/>", "it is not one element RestoreRequest"),
-        ("<RestoreRequest>1</RestoreRequest>", "RestoreRequest holds text"),
-        ("<RestoreRequest><Days><b/></Days></RestoreRequest>", "Days holds text alone"),
-        ("<RestoreRequest>", "it ends too soon"),
+        ("<Restore/>", "it must be a single element RestoreRequest"),
+        ("<RestoreRequest/><RestoreRequest/>", "it must be a single element RestoreRequest"),
+        ("<RestoreRequest>1</RestoreRequest>", "RestoreRequest must not hold text"),
+        ("<RestoreRequest><Days><b/></Days></RestoreRequest>", "Days may only hold text"),
+        ("<RestoreRequest>", "it is truncated"),
         ("<RestoreRequest a=\"b\"/>", "an element has an attribute a"),
-        ("<RestoreRequest><Tier>&b;</Tier></RestoreRequest>", "a reference is unknown"),
+        ("<RestoreRequest><Tier>&b;</Tier></RestoreRequest>", "it has an unknown reference"),
         ("\0", "characters that XML 1.0 does not have"),
     ] {
         let Err(DocumentError::Malformed(found)) = plain("RestoreObject", body) else {
-            panic!("{body} was taken");
+            panic!("{body} was accepted");
         };
         assert!(found.contains(reason), "{body}: {found}");
     }
@@ -66,11 +66,11 @@ fn reasons_are_told() {
 
 /// CDATA sections hold more text in fewer bytes than escaped text does.
 #[test]
-fn the_plain_form_is_bounded() {
+fn plain_form_size_is_bounded() {
     let text = "&".repeat(crate::limits::XML_BYTES_MAX / 4);
     let body = format!("<Delete><Object><Key><![CDATA[{text}]]></Key></Object></Delete>");
     let Err(DocumentError::Malformed(found)) = plain("DeleteObjects", &body) else {
-        panic!("it was taken");
+        panic!("it was accepted");
     };
     assert!(found.contains("longer than"), "{found}");
 }
@@ -81,7 +81,7 @@ fn parts(method: Method, target: &str, host: &str) -> Parts {
 }
 
 #[test]
-fn heads_tell_which_document_it_is() {
+fn request_head_determines_the_document() {
     let hosts = Hosts::new(Some("s3.example.org")).unwrap();
     let (here, of_bucket) = ("127.0.0.1:9000", "vault.s3.example.org");
     for (method, target, host, expected) in [
@@ -108,7 +108,7 @@ fn heads_tell_which_document_it_is() {
 }
 
 #[test]
-fn two_readers_of_a_head_have_to_agree() {
+fn document_must_match_the_s3s_operation() {
     for (method, operation, read, agree) in [
         (Method::POST, "DeleteObjects", Some("DeleteObjects"), true),
         (Method::POST, "DeleteObjects", None, false),
@@ -126,7 +126,7 @@ fn two_readers_of_a_head_have_to_agree() {
 
 /// The bit set of seen children has 32 bits.
 #[test]
-fn no_element_has_too_many_kinds_of_children() {
+fn elements_have_at_most_32_child_types() {
     fn check(element: &Element) {
         if let Content::Elements(children) = element.content {
             assert!(children.len() <= 32, "{}", element.name);

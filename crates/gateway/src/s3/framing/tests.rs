@@ -11,7 +11,7 @@ fn headers(name: &'static str, value: &'static str) -> HeaderMap {
 }
 
 #[test]
-fn one_checksum_can_be_announced() {
+fn trailer_announces_one_checksum() {
     let announced = |text| announced_trailer(&headers("x-amz-trailer", text)).map_err(|r| r.code);
     let crc32 = Ok(Some(ChecksumAlgorithm::Crc32));
     assert_eq!(announced_trailer(&HeaderMap::new()).unwrap(), None);
@@ -30,7 +30,7 @@ fn one_checksum_can_be_announced() {
 }
 
 #[test]
-fn plain_bodies_announce_no_framing() {
+fn unframed_bodies_must_not_announce_framing() {
     for (name, value, code) in [
         ("content-encoding", "gzip", None),
         ("content-encoding", "my-aws-chunked", None),

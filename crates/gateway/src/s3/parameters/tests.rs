@@ -22,7 +22,7 @@ fn code(parts: &Parts) -> Option<&'static str> {
 }
 
 #[test]
-fn integers_have_one_form() {
+fn integers_have_one_spelling() {
     for (text, number) in [
         ("0", 0),
         ("1", 1),
@@ -39,7 +39,7 @@ fn integers_have_one_form() {
 }
 
 #[test]
-fn every_integer_of_a_query_is_one() {
+fn query_integers_are_validated() {
     for name in QUERY_INTEGERS.into_iter().chain(["partNumber"]) {
         for text in WRONG.into_iter().chain(["-1", "2147483648"]) {
             let text = crate::percent::encode(text);
@@ -60,7 +60,7 @@ fn every_integer_of_a_query_is_one() {
 }
 
 #[test]
-fn every_integer_of_a_header_is_one() {
+fn header_integers_are_validated() {
     for name in HEADER_COUNTS.iter().chain(&HEADER_LENGTHS).map(HeaderName::as_str) {
         for text in WRONG.into_iter().filter(|text| text.is_ascii()).chain(["-1"]) {
             let found = code(&parts("/b/k", &[(name, text)]));
@@ -73,7 +73,7 @@ fn every_integer_of_a_header_is_one() {
 }
 
 #[test]
-fn what_has_one_value_is_there_once() {
+fn repeated_single_values_are_rejected() {
     for (name, code_twice) in [
         ("content-encoding", Some("InvalidRequest")),
         ("content-md5", Some("InvalidRequest")),

@@ -15,7 +15,7 @@ fn parts(method: &str, target: &str, headers: &[(&str, &str)]) -> Parts {
 }
 
 #[test]
-fn headers_come_back_line_by_line() {
+fn hidden_headers_are_restored_unchanged() {
     let sent = [
         ("range", "bytes=0-1"),
         ("if-none-match", "\"a\""),
@@ -33,7 +33,7 @@ fn headers_come_back_line_by_line() {
 }
 
 #[test]
-fn writes_keep_their_conditions() {
+fn write_conditions_are_not_hidden() {
     let sent = [("if-none-match", "*"), ("expires", "0"), ("range", "bytes=0-1")];
     let mut parts = parts("PUT", "/b/k", &sent);
     hide(&mut parts);
@@ -42,14 +42,14 @@ fn writes_keep_their_conditions() {
 }
 
 #[test]
-fn a_plus_in_a_copy_source_is_a_blank() {
+fn plus_in_copy_source_is_a_space() {
     let mut parts = parts("PUT", "/b/k", &[("x-amz-copy-source", "/b/a+b%2Bc")]);
     hide(&mut parts);
     assert_eq!(parts.headers["x-amz-copy-source"], "/b/a%20b%2Bc");
 }
 
 #[test]
-fn a_parameter_is_taken_off_the_query() {
+fn response_expires_is_removed_from_query() {
     let mut with = parts("GET", "/b/k?response-expires=a+b%00&x-id=GetObject", &[]);
     hide(&mut with);
     assert_eq!(with.uri, "/b/k?x-id=GetObject");

@@ -17,7 +17,7 @@ fn text(response: &Response<Body>) -> String {
 }
 
 #[test]
-fn errors_name_resource_ids_and_class() {
+fn error_document_has_all_elements() {
     let context = RequestContext::new("0123456789ABCDEF".to_owned());
     let mut response =
         Refusal::new("InvalidObjectState", StatusCode::FORBIDDEN, "not restored").into_response();
@@ -37,7 +37,7 @@ fn errors_name_resource_ids_and_class() {
 }
 
 #[test]
-fn a_fault_of_the_body_is_the_cause_of_the_error() {
+fn body_fault_replaces_the_error() {
     let context = RequestContext::new("1".to_owned());
     context.set_fault(BodyFault::ContentSha256);
     let refused = Refusal::new("InternalError", StatusCode::INTERNAL_SERVER_ERROR, "odd");
@@ -56,7 +56,7 @@ fn head_and_not_modified_have_no_body() {
 }
 
 #[test]
-fn a_refusal_has_the_elements_it_was_given() {
+fn refusal_details_are_in_the_document() {
     let context = RequestContext::new("1".to_owned());
     let refused = Refusal::new("AccessDenied", StatusCode::FORBIDDEN, "no")
         .with_detail("HeadersNotSigned", "x-amz-acl")
@@ -68,7 +68,7 @@ fn a_refusal_has_the_elements_it_was_given() {
 }
 
 #[test]
-fn documents_are_escaped_and_objects_are_not() {
+fn only_documents_are_escaped() {
     let answer = |operation: &str, kind: &'static str| {
         let context = RequestContext::new("1".to_owned());
         context.set_operation(operation);
@@ -82,7 +82,7 @@ fn documents_are_escaped_and_objects_are_not() {
 }
 
 #[test]
-fn an_operation_can_set_its_status() {
+fn status_override_is_applied() {
     let context = RequestContext::new("1".to_owned());
     let mut response = Response::new(Body::empty());
     response.extensions_mut().insert(StatusOverride(StatusCode::ACCEPTED));

@@ -35,7 +35,7 @@ impl SignatureClaim {
                 _ => return Err("a field is unknown"),
             };
             if slot.replace(value).is_some() {
-                return Err("a field is there twice");
+                return Err("a field is repeated");
             }
         }
         Self::new(credential, names, signature)
@@ -64,18 +64,18 @@ impl SignatureClaim {
             return Err("the credential does not end in s3/aws4_request");
         }
         if access_key.is_empty() || !access_key.bytes().all(is_plain) {
-            return Err("the access key is no printable characters without commas");
+            return Err("the access key has commas or characters that are not printable");
         }
         if day.len() != 8 || !day.bytes().all(|b| b.is_ascii_digit()) {
             return Err("the credential's date is not YYYYMMDD");
         }
         if region.len() > REGION_BYTES_MAX || !region.bytes().all(is_plain) {
-            return Err("the region is no name of up to 64 printable characters without commas");
+            return Err("the region is not a name of up to 64 printable characters without commas");
         }
         let mut signed_headers: Vec<String> =
             names.ok_or("SignedHeaders is missing")?.split(';').map(lower).collect();
         if !signed_headers.iter().all(|name| is_header_name(name)) {
-            return Err("SignedHeaders names no headers");
+            return Err("SignedHeaders has an invalid header name");
         }
         signed_headers.sort_unstable();
         signed_headers.dedup();
@@ -131,7 +131,7 @@ pub(super) fn unique<'a>(
     let mut values = pairs.iter().filter(|(found, _)| found == name).map(|(_, value)| value);
     let first = values.next();
     if values.next().is_some() {
-        return Err("a parameter is there twice");
+        return Err("a parameter is repeated");
     }
     Ok(first.map(String::as_str))
 }

@@ -160,8 +160,8 @@ fn verify_query(
     let denied = |message| {
         Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message)
             .with_detail("X-Amz-Expires", seconds.to_string())
-            .with_detail("Expires", shown(time.saturating_add(validity).unwrap_or(time)))
-            .with_detail("ServerTime", shown(now))
+            .with_detail("Expires", format_time(time.saturating_add(validity).unwrap_or(time)))
+            .with_detail("ServerTime", format_time(now))
     };
     if time.duration_since(now) > max_skew() {
         return Err(denied("Request is not valid yet"));
@@ -321,10 +321,10 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Ref
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(bad("InvalidRequest", format!("The header {name} is there twice.")));
+        return Err(bad("InvalidRequest", format!("The header {name} is repeated.")));
     }
     let text = first.map(|value| value.to_str()).transpose();
-    text.map_err(|_| bad("InvalidRequest", format!("The header {name} is not of ASCII.")))
+    text.map_err(|_| bad("InvalidRequest", format!("The header {name} is not ASCII.")))
 }
 
 const fn max_skew() -> SignedDuration {
@@ -339,12 +339,12 @@ fn time_too_skewed(time: Timestamp, now: Timestamp) -> Refusal {
     let message = "The difference between the request time and the current time is too large.";
     Refusal::new("RequestTimeTooSkewed", StatusCode::FORBIDDEN, message)
         .with_detail("RequestTime", timestamp::format_basic(time))
-        .with_detail("ServerTime", shown(now))
+        .with_detail("ServerTime", format_time(now))
         .with_detail("MaxAllowedSkewMilliseconds", max_skew().as_millis().to_string())
 }
 
 /// Formats a time for error documents, to the second.
-fn shown(time: Timestamp) -> String {
+fn format_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct ChunkSigner {
 
 impl std::fmt::Debug for ChunkSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChunkSigner").field("place", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("ChunkSigner").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 

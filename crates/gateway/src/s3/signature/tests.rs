@@ -62,7 +62,7 @@ fn code(outcome: Result<Option<Payload>, super::Refusal>) -> &'static str {
 }
 
 #[test]
-fn the_examples_in_headers_verify() {
+fn aws_header_examples_verify() {
     assert_eq!(code(verify(&get_example(), &keys(), then())), "signed");
     let body = "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072";
     let headers = [
@@ -91,35 +91,35 @@ fn the_examples_in_headers_verify() {
 }
 
 #[test]
-fn the_example_in_a_query_verifies_until_it_expires() {
+fn aws_presigned_example_verifies_until_expiry() {
     let target = "/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256\
                   &X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request\
                   &X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host\
                   &X-Amz-Signature=\
                   aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
-    let ask = |target: &str, now| code(verify(&parts("GET", target, &[HOST]), &keys(), now));
-    assert_eq!(ask(target, then()), "signed");
-    assert_eq!(ask(target, then() + 86_400.seconds()), "signed");
-    assert_eq!(ask(target, then() + 86_401.seconds()), "AccessDenied");
-    assert_eq!(ask(target, then() - 16.minutes()), "AccessDenied");
+    let outcome = |target: &str, now| code(verify(&parts("GET", target, &[HOST]), &keys(), now));
+    assert_eq!(outcome(target, then()), "signed");
+    assert_eq!(outcome(target, then() + 86_400.seconds()), "signed");
+    assert_eq!(outcome(target, then() + 86_401.seconds()), "AccessDenied");
+    assert_eq!(outcome(target, then() - 16.minutes()), "AccessDenied");
     let malformed = "AuthorizationQueryParametersError";
-    assert_eq!(ask(&format!("{target}&X-Amz-Expires=99"), then()), malformed);
-    assert_eq!(ask(&format!("{target}&%58-Amz-Date=20130524T000000Z"), then()), malformed);
+    assert_eq!(outcome(&format!("{target}&X-Amz-Expires=99"), then()), malformed);
+    assert_eq!(outcome(&format!("{target}&%58-Amz-Date=20130524T000000Z"), then()), malformed);
     for seconds in ["604801", "86400.5", "86400x", "864e2", "%2B86400", "086400", "", "+86400"] {
-        assert_eq!(ask(&target.replace("86400", seconds), then()), malformed, "{seconds}");
+        assert_eq!(outcome(&target.replace("86400", seconds), then()), malformed, "{seconds}");
     }
-    assert_eq!(ask(&target.replace("us-east-1", "us%2Ceast"), then()), malformed);
-    assert_eq!(ask(&target.replace("AKIA", "AKIA%2C"), then()), malformed);
-    assert_eq!(ask(&target.replace("86400", "86401"), then()), "SignatureDoesNotMatch");
-    assert_eq!(ask(&format!("{target}&versionId=null"), then()), "SignatureDoesNotMatch");
-    assert_eq!(ask(&target.replace("test", "best"), then()), "SignatureDoesNotMatch");
+    assert_eq!(outcome(&target.replace("us-east-1", "us%2Ceast"), then()), malformed);
+    assert_eq!(outcome(&target.replace("AKIA", "AKIA%2C"), then()), malformed);
+    assert_eq!(outcome(&target.replace("86400", "86401"), then()), "SignatureDoesNotMatch");
+    assert_eq!(outcome(&format!("{target}&versionId=null"), then()), "SignatureDoesNotMatch");
+    assert_eq!(outcome(&target.replace("test", "best"), then()), "SignatureDoesNotMatch");
     let mut signed = parts("GET", &format!("{target}&a=%2Fb"), &[HOST]);
     strip(&mut signed);
-    assert_eq!(signed.uri, "/test.txt?a=%2Fb", "what is left asks for the same without it");
+    assert_eq!(signed.uri, "/test.txt?a=%2Fb", "the signature is removed");
 }
 
 #[test]
-fn the_example_of_chunks_verifies() {
+fn aws_chunked_example_verifies() {
     let headers = [
         ("content-encoding", "aws-chunked"),
         ("content-length", "66824"),
@@ -152,7 +152,7 @@ fn the_example_of_chunks_verifies() {
 }
 
 #[test]
-fn nothing_near_an_example_verifies() {
+fn modified_examples_do_not_verify() {
     let check = |change: &dyn Fn(&mut Parts)| {
         let mut parts = get_example();
         change(&mut parts);
@@ -190,7 +190,7 @@ fn nothing_near_an_example_verifies() {
     let doubled = check(&|parts| {
         parts.headers.append("x-amz-date", HeaderValue::from_static("20130524T000000Z"));
     });
-    assert_eq!(doubled, "InvalidRequest", "two readers might take different ones");
+    assert_eq!(doubled, "InvalidRequest", "two parsers might pick different ones");
     assert_eq!(
         code(verify(&get_example(), &keys(), then() + 16.minutes())),
         "RequestTimeTooSkewed"
@@ -201,7 +201,7 @@ fn nothing_near_an_example_verifies() {
 }
 
 #[test]
-fn malformed_headers_are_named() {
+fn malformed_headers_are_rejected() {
     let good = format!(
         "AWS4-HMAC-SHA256 Credential={SCOPE}, SignedHeaders=host;x-amz-date, Signature={EMPTY}"
     );
@@ -234,7 +234,7 @@ fn malformed_headers_are_named() {
 }
 
 #[test]
-fn dates_have_the_forms_that_clients_send() {
+fn client_date_formats_are_parsed() {
     let expected = Some(then());
     for text in [
         "20130524T000000Z",

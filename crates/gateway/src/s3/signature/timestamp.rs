@@ -10,7 +10,7 @@ const BASIC: &str = "%Y%m%dT%H%M%SZ";
 /// Parses `YYYYMMDDTHHMMSSZ`.
 pub(crate) fn parse_basic(text: &str) -> Option<Timestamp> {
     let is_well_formed = text.len() == 16
-        && text.bytes().enumerate().all(|(at, b)| match at {
+        && text.bytes().enumerate().all(|(index, b)| match index {
             8 => b == b'T',
             15 => b == b'Z',
             _ => b.is_ascii_digit(),

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use ring::hmac;
 
 use super::fields::unique;
-use super::{Payload, Refusal, header, mismatch, pairs, shown, spaced_hex, unknown_key};
+use super::{Payload, Refusal, format_time, header, mismatch, pairs, spaced_hex, unknown_key};
 use crate::Credentials;
 use crate::percent;
 use crate::s3::parameters::parse_integer;
@@ -92,8 +92,8 @@ pub(crate) fn verify(
     check_covered(&pairs)?;
     if now > claim.expires {
         return Err(denied("Request has expired")
-            .with_detail("Expires", shown(claim.expires))
-            .with_detail("ServerTime", shown(now)));
+            .with_detail("Expires", format_time(claim.expires))
+            .with_detail("ServerTime", format_time(now)));
     }
     let secret =
         credentials.secret_of(claim.access_key).ok_or_else(|| unknown_key(claim.access_key))?;

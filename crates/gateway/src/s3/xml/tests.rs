@@ -24,7 +24,7 @@ fn control_characters_become_references() {
 }
 
 #[test]
-fn elements_are_escaped() {
+fn element_content_is_escaped() {
     let mut text = String::new();
     push_element(&mut text, "Key", "a<b>&\"'");
     assert_eq!(text, "<Key>a&lt;b&gt;&amp;&quot;'</Key>");

@@ -2,7 +2,7 @@
 //! a start or while the server runs, with the same key.
 //!
 //! ```text
-//!   made          due, 30 days before       expires
+//!   issued        due, 30 days before       expires
 //!    |------------------|--------------------|
 //! ```
 
@@ -106,12 +106,12 @@ pub(super) fn is_due(
     provider: &Arc<CryptoProvider>,
     now: Timestamp,
 ) -> bool {
-    let at = |days: i64| verify_at(certificate, provider, now, days);
-    let is_over = |verdict: Result<(), RustlsError>| {
+    let verify_in = |days: i64| verify_at(certificate, provider, now, days);
+    let is_expired = |verdict: Result<(), RustlsError>| {
         let Err(RustlsError::InvalidCertificate(error)) = verdict else { return false };
         matches!(error, CertificateError::Expired | CertificateError::ExpiredContext { .. })
     };
-    is_over(at(CERTIFICATE_RENEWAL_DAYS)) || at(2 * CERTIFICATE_DAYS).is_ok()
+    is_expired(verify_in(CERTIFICATE_RENEWAL_DAYS)) || verify_in(2 * CERTIFICATE_DAYS).is_ok()
 }
 
 /// Verifies the certificate as a client that trusts it would in `days` days.
@@ -130,8 +130,8 @@ fn verify_at(
         ServerName::try_from(LOCALHOST).map_err(|error| RustlsError::General(error.to_string()))?;
     let seconds = now.as_second().saturating_add(days * 24 * 3600);
     let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let at = UnixTime::since_unix_epoch(seconds);
-    verifier.verify_server_cert(certificate, &[], &name, &[], at).map(|_| ())
+    let time = UnixTime::since_unix_epoch(seconds);
+    verifier.verify_server_cert(certificate, &[], &name, &[], time).map(|_| ())
 }
 
 /// Returns the machine's host name, if it has one that a certificate can carry.

@@ -30,7 +30,7 @@ fn renewal(tls: &Tls) -> Renewal {
 }
 
 #[test]
-fn it_is_renewed_while_the_server_runs() {
+fn certificate_is_renewed_while_server_runs() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("tls");
     let tls = read(&directory, now());
@@ -39,11 +39,11 @@ fn it_is_renewed_while_the_server_runs() {
     let shown = || renewal(&tls).current.0.read().unwrap().cert.clone();
     assert!(!renewal(&tls).renew(after(330)).unwrap());
     assert_eq!(text("cert.pem"), first);
-    assert!(renewal(&tls).renew(after(340)).unwrap(), "it is over in 25 days");
+    assert!(renewal(&tls).renew(after(340)).unwrap(), "it expires in 25 days");
     assert_ne!(text("cert.pem"), first);
     assert_eq!(text("key.pem"), key);
     assert_eq!(shown(), read_chain(&directory.join("cert.pem")).unwrap());
-    assert!(!renewal(&tls).renew(after(340 + 330)).unwrap(), "it has another year");
+    assert!(!renewal(&tls).renew(after(340 + 330)).unwrap(), "it is valid for another year");
     for name in ["cert.pem", "key.pem"] {
         let mode = fs::metadata(directory.join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -51,7 +51,7 @@ fn it_is_renewed_while_the_server_runs() {
 }
 
 #[test]
-fn it_is_renewed_at_a_start() {
+fn certificate_is_renewed_at_start() {
     let folder = tempfile::tempdir().unwrap();
     drop(read(folder.path(), now()));
     let first = fs::read(folder.path().join("cert.pem")).unwrap();
@@ -64,7 +64,7 @@ fn it_is_renewed_at_a_start() {
 }
 
 #[test]
-fn one_without_an_end_is_due() {
+fn certificate_without_expiry_is_due() {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -74,7 +74,7 @@ fn one_without_an_end_is_due() {
 
 /// A process that was killed in between leaves a key without a certificate.
 #[test]
-fn what_was_cut_short_goes_on() {
+fn interrupted_generation_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     drop(read(folder.path(), now()));
     let key = fs::read(folder.path().join("key.pem")).unwrap();

@@ -3,7 +3,7 @@
 use fulgurite_geo_core::{QuorumRule, Quorums};
 
 use super::search::{Extent, is_broken, is_nightly, is_safe, nightly_extent, walk};
-use super::table::{Acceptor, Rule, What};
+use super::table::{Acceptor, Rule, ValueKind};
 use super::world::{Mutant, Role, World};
 
 /// Two writers of one value each, with one classic ballot each.
@@ -13,7 +13,7 @@ fn two(quorums: Quorums) -> World {
 
 fn writers(quorums: Quorums, count: u8) -> World {
     let roles: Vec<Role> = (0..count).map(|val| Role::Writer(vec![val])).collect();
-    World::of(quorums, &roles, &vec![What::Put; roles.len()])
+    World::new(quorums, &roles, &vec![ValueKind::Put; roles.len()])
 }
 
 fn majority(sites: usize) -> Quorums {
@@ -26,13 +26,13 @@ fn three_sites_agree() {
 }
 
 #[test]
-fn three_sites_agree_that_tell_what_they_know() {
+fn three_sites_that_share_decisions_agree() {
     let world = World { commits: true, ..two(majority(3)) };
-    is_safe("instance 3 sites, told", world, Extent::All);
+    is_safe("instance 3 sites, decisions shared", world, Extent::All);
 }
 
 #[test]
-fn three_sites_agree_by_the_value_with_the_most_responses() {
+fn three_sites_agree_with_most_responses_rule() {
     let mut world = two(majority(3));
     world.table.rule = Rule::MostResponses;
     is_safe("instance 3 sites, most responses", world, Extent::All);
@@ -45,33 +45,33 @@ fn flexible_quorums_agree() {
 }
 
 #[test]
-fn a_fast_quorum_of_two_is_too_few() {
+fn fast_quorum_of_two_is_too_small() {
     let world = two(Quorums::unchecked(3, 2, 2, 2));
     is_broken("instance mutant: fast 2 of 3", world, Extent::All);
 }
 
 #[test]
-fn promises_hold_in_the_fast_round_too() {
+fn fast_round_respects_promises() {
     let mut world = two(majority(3));
     world.table.acceptor = Acceptor::IgnoringPromises;
     is_broken("instance mutant: promises ignored", world, Extent::All);
 }
 
 #[test]
-fn a_site_that_forgot_must_not_vote() {
+fn site_that_lost_its_rows_must_not_vote() {
     let world = World { loses: true, mutant: Mutant::LostUnfenced, ..two(majority(3)) };
     is_broken("instance mutant: lost rows, unfenced", world, Extent::All);
 }
 
 #[test]
-fn two_thirds_of_seven_are_too_few() {
+fn two_thirds_fast_quorum_of_seven_is_too_small() {
     let world = two(Quorums::unchecked(7, 4, 4, 5));
     let wrong = walk("instance mutant: fast 5 of 7", &world, 1, 20_000_000);
-    assert!(wrong.is_some(), "two thirds of seven were found enough");
+    assert!(wrong.is_some(), "the search did not detect the fault");
     let mut world = two(Quorums::unchecked(7, 4, 4, 5));
     world.table.rule = Rule::MostResponses;
     let wrong = walk("instance mutant: fast 5 of 7, most responses", &world, 1, 20_000_000);
-    assert!(wrong.is_some(), "two thirds of seven were found enough");
+    assert!(wrong.is_some(), "the search did not detect the fault");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn four_and_five_sites_agree() {
 }
 
 #[test]
-fn more_sites_agree_as_far_as_was_searched() {
+fn larger_instances_agree_within_search_limit() {
     let world = World { attempts: 2, ..two(majority(3)) };
     is_safe("instance 3 sites, 2 ballots each", world, nightly_extent());
     is_safe("instance 3 sites, 3 writers", writers(majority(3), 3), nightly_extent());

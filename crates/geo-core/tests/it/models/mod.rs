@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Every model has mutants: the same model with one fault, in which the search must find a
-//! violation; otherwise it would find nothing anywhere. The models assume that sites store rows
-//! correctly, that a conditional write does what it says, and that ids are unique. They do not show
-//! that the proposer does what the agents do, nor that anything ever ends.
+//! violation. They show that the search works. The models assume that sites store rows correctly,
+//! that conditional writes check their condition, and that ids are unique. They do not show that
+//! the proposer does what the agents do, nor that operations terminate.
 //!
 //! `FULGURITE_TEST_MODELS=nightly` searches further.
 

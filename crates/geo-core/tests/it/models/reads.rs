@@ -7,12 +7,12 @@
 use fulgurite_geo_core::{QuorumRule, Quorums};
 
 use super::search::{Extent, is_broken, is_safe, nightly_extent};
-use super::table::What;
+use super::table::ValueKind;
 use super::world::{Fragments, Mutant, Role, World};
 
 fn world(roles: &[Role], values: usize) -> World {
     let quorums = Quorums::new(3, QuorumRule::Majority).unwrap();
-    World::of(quorums, roles, &vec![What::Put; values])
+    World::new(quorums, roles, &vec![ValueKind::Put; values])
 }
 
 /// Two of three fragments decode a put, and two acknowledge it.
@@ -32,37 +32,37 @@ fn readers(values: u8, reads: &[u8]) -> World {
 }
 
 #[test]
-fn a_reader_answers_in_order() {
+fn reader_answers_in_version_order() {
     is_safe("reading 1 put, 1 reader twice", readers(1, &[2]), Extent::All);
 }
 
 #[test]
-fn two_readers_answer_in_order() {
+fn two_readers_answer_in_version_order() {
     let world = World { fragments: None, ..readers(1, &[1, 1]) };
     is_safe("reading 1 put without fragments, 2 readers", world, Extent::All);
     is_safe("reading 1 put, 2 readers", readers(1, &[1, 1]), nightly_extent());
 }
 
 #[test]
-fn one_row_is_not_enough() {
+fn reading_one_row_is_not_enough() {
     let world = World { mutant: Mutant::LocalRead, ..readers(1, &[1]) };
     is_broken("reading mutant: one row", world, Extent::All);
 }
 
 #[test]
-fn what_is_accepted_after_the_last_version_counts() {
+fn reader_must_consider_accepted_values() {
     let world = World { mutant: Mutant::IgnoreAccepted, ..readers(1, &[1]) };
     is_broken("reading mutant: accepted values ignored", world, Extent::All);
 }
 
 #[test]
-fn one_fragment_that_is_missing_says_nothing() {
+fn one_missing_fragment_proves_nothing() {
     let world = World { mutant: Mutant::EagerFallback, ..readers(1, &[1]) };
     is_broken("reading mutant: eager fallback", world, Extent::All);
 }
 
 #[test]
-fn a_site_that_does_not_answer_says_nothing() {
+fn unavailable_site_proves_nothing() {
     let world = World { mutant: Mutant::UnavailableIsAbsent, ..readers(1, &[1]) };
     is_broken("reading mutant: unavailable is absent", world, Extent::All);
 }
@@ -74,18 +74,18 @@ fn two_writers() -> World {
 }
 
 #[test]
-fn a_value_has_one_version() {
+fn value_is_chosen_for_one_version() {
     is_safe("reading 2 writers", two_writers(), Extent::All);
 }
 
 #[test]
-fn a_value_is_proposed_for_one_version_at_a_time() {
+fn value_is_proposed_for_one_version_at_a_time() {
     let world = World { mutant: Mutant::ProposeEarly, ..two_writers() };
     is_broken("reading mutant: proposed early", world, Extent::All);
 }
 
 #[test]
-fn more_readers_answer_in_order_as_far_as_was_searched() {
+fn more_readers_answer_in_order_within_search_limit() {
     is_safe("reading 2 puts, 1 reader twice", readers(2, &[2]), nightly_extent());
     let roles = [Role::Writer(vec![0]), Role::Writer(vec![1]), Role::Reader(1)];
     let world = World { versions: 2, prompt: true, ..world(&roles, 2) };

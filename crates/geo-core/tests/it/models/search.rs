@@ -8,7 +8,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 use super::world::{State, World};
 
 /// Whether this is a nightly run.
-#[expect(clippy::disallowed_methods, reason = "a test is told by its caller how long it may take")]
+#[expect(clippy::disallowed_methods, reason = "the caller of a test sets how long it may take")]
 pub(super) fn is_nightly() -> bool {
     std::env::var("FULGURITE_TEST_MODELS").is_ok_and(|wanted| wanted == "nightly")
 }
@@ -22,7 +22,7 @@ pub(super) enum Extent {
     Most(usize),
 }
 
-/// Returns a partial extent by day, and as much as fits into memory by night.
+/// Returns a partial extent, or in a nightly run as much as fits into memory.
 pub(super) fn nightly_extent() -> Extent {
     Extent::Most(if is_nightly() { 40_000_000 } else { 300_000 })
 }
@@ -36,11 +36,11 @@ pub(super) fn is_safe(name: &str, world: World, extent: Extent) {
 /// Searches a world with a fault, which must be found.
 pub(super) fn is_broken(name: &str, world: World, extent: Extent) {
     let found = search(name, world, extent, true);
-    assert!(!found.is_empty(), "{name}: a mutant that is not found out");
+    assert!(!found.is_empty(), "{name}: the search did not detect the fault");
 }
 
 fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String> {
-    let begun = now();
+    let started = now();
     let mut builder = world.checker().threads(2);
     if let Extent::Most(states) = extent {
         builder = builder.target_state_count(states);
@@ -65,17 +65,17 @@ fn search(name: &str, world: World, extent: Extent, mutant: bool) -> Vec<String>
     }
     let states = checker.unique_state_count();
     let rows = checker.model().table.rows();
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     let coverage = if found.is_empty() && all { "all of them" } else { "not all" };
     print(&format!("{name}: {states} states ({coverage}), {rows} rows, {seconds:.1} s, {found:?}"));
-    assert!(mutant || !all || is_over, "{name}: nobody ever ends");
+    assert!(mutant || !all || is_over, "{name}: no run reaches its end");
     found
 }
 
 /// Walks at random until a state is wrong, or so many steps were taken. Returns the last state if
 /// it is wrong.
 pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<State> {
-    let begun = now();
+    let started = now();
     let mut random = Seed::new(seed).stream();
     let (mut taken, mut walks) = (0, 0);
     let mut wrong = None;
@@ -88,8 +88,8 @@ pub(super) fn walk(name: &str, world: &World, seed: u64, steps: u64) -> Option<S
         }
         wrong = (!world.holds(&state)).then_some(state);
     }
-    let coverage = if wrong.is_some() { "something is wrong" } else { "nothing found" };
-    let seconds = begun.elapsed().as_secs_f64();
+    let coverage = if wrong.is_some() { "violation found" } else { "nothing found" };
+    let seconds = started.elapsed().as_secs_f64();
     print(&format!(
         "{name}: {taken} steps, {walks} random walks, seed {seed}, {seconds:.1} s, {coverage}"
     ));
@@ -101,8 +101,8 @@ fn any_next(world: &World, state: &State, random: &mut RandomStream) -> Option<S
     let mut actions = Vec::new();
     world.actions(state, &mut actions);
     while !actions.is_empty() {
-        let at = random.below(u64::try_from(actions.len()).unwrap());
-        let action = actions.swap_remove(usize::try_from(at).unwrap());
+        let index = random.below(u64::try_from(actions.len()).unwrap());
+        let action = actions.swap_remove(usize::try_from(index).unwrap());
         if let Some(next) = world.next_state(state, action) {
             return Some(next);
         }

@@ -13,7 +13,7 @@
 use fulgurite_geo_core::{QuorumRule, Quorums};
 
 use super::search::{Extent, is_broken, is_safe, nightly_extent};
-use super::table::{Acceptor, What};
+use super::table::{Acceptor, ValueKind};
 use super::world::{Mutant, Role, World};
 
 /// Creates a world of two writers and a healer, over so many versions.
@@ -22,40 +22,45 @@ fn world(sites: usize, versions: u8) -> World {
     // The healer comes first: its ballots are the lowest of a round, so that others can outbid
     // them.
     let roles = [Role::Healer, Role::Writer(vec![0]), Role::Writer(vec![1])];
-    World { versions, loses: true, prompt: true, ..World::of(quorums, &roles, &[What::Put; 2]) }
+    World {
+        versions,
+        loses: true,
+        prompt: true,
+        ..World::new(quorums, &roles, &[ValueKind::Put; 2])
+    }
 }
 
 #[test]
-fn a_site_that_forgot_votes_again() {
+fn restored_site_votes_again() {
     is_safe("replacing, 1 version", world(3, 1), Extent::All);
 }
 
 #[test]
-fn a_site_that_forgot_votes_again_over_versions() {
+fn restored_site_votes_again_over_versions() {
     is_safe("replacing, 2 versions", world(3, 2), nightly_extent());
     is_safe("replacing, 5 sites", world(5, 1), nightly_extent());
 }
 
 #[test]
-fn the_others_must_promise() {
+fn restore_needs_promises_of_other_sites() {
     let world = World { mutant: Mutant::RestoreUnpromised, ..world(3, 2) };
     is_broken("replacing mutant: unpromised", world, Extent::All);
 }
 
 #[test]
-fn one_other_is_too_few() {
+fn restore_needs_more_than_one_promise() {
     let world = World { mutant: Mutant::RestoreByOne, ..world(3, 1) };
     is_broken("replacing mutant: by one other", world, Extent::All);
 }
 
 #[test]
-fn what_is_open_is_decided_first() {
+fn restore_settles_open_versions_first() {
     let world = World { mutant: Mutant::RestoreOpen, ..world(3, 1) };
     is_broken("replacing mutant: left open", world, Extent::All);
 }
 
 #[test]
-fn the_promise_of_the_site_itself_says_nothing_new() {
+fn restored_site_need_not_promise_itself() {
     let mut world = world(3, 1);
     world.table.acceptor = Acceptor::RestoredBare;
     is_safe("replacing, site promises nothing itself", world, nightly_extent());

@@ -1,8 +1,8 @@
 //! Rows and known versions by number, and the memoized results of every computation on them.
 //!
 //! A state of a model holds numbers instead of rows. That keeps it small enough to visit millions
-//! of states, and [`step`], [`choose`] and [`judge`] run once for each different row and request:
-//! what is checked is still the code itself. Numbers are given in the order of discovery and are
+//! of states. [`step`], [`choose`] and [`judge`] run once for each different row and request, so
+//! the model still checks the real code. Numbers are assigned in the order of discovery and are
 //! valid within one run only.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) type Ver = u8;
 
 /// Kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ValueKind {
     Put,
     Delete,
 }
@@ -60,7 +60,7 @@ pub(super) enum Ask {
 
 /// A request as it was sent. It can be delivered at any time after, and any number of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) ask: Ask,
     pub(super) known: KnownId,
     pub(super) epoch: u8,
@@ -86,7 +86,7 @@ pub(super) enum Rule {
     MostResponses,
 }
 
-/// What a proposer may do once it has its promises.
+/// ValueKind a proposer may do once it has its promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     Decided,
@@ -109,7 +109,7 @@ pub(super) struct Table {
     pub(super) quorums: Quorums,
     pub(super) rule: Rule,
     pub(super) acceptor: Acceptor,
-    pub(super) values: Vec<What>,
+    pub(super) values: Vec<ValueKind>,
     inner: RwLock<Inner>,
 }
 
@@ -119,14 +119,14 @@ struct Inner {
     row_ids: BTreeMap<Vec<u8>, RowId>,
     knowns: Vec<KnownVersions>,
     known_ids: BTreeMap<Vec<u8>, KnownId>,
-    steps: BTreeMap<(Option<RowId>, Sent, bool), Answer>,
+    steps: BTreeMap<(Option<RowId>, SentRequest, bool), Answer>,
     merges: BTreeMap<(KnownId, RowId), KnownId>,
     picks: BTreeMap<(Ver, Vec<RowId>), Vec<Pick>>,
     readings: BTreeMap<(KnownId, Vec<RowId>), (KnownId, Option<Ver>)>,
 }
 
 impl Table {
-    pub(super) fn new(quorums: Quorums, values: &[What]) -> Self {
+    pub(super) fn new(quorums: Quorums, values: &[ValueKind]) -> Self {
         let table = Self {
             quorums,
             rule: Rule::Choose,
@@ -134,7 +134,11 @@ impl Table {
             values: values.to_vec(),
             inner: RwLock::default(),
         };
-        assert_eq!(table.know(&KnownVersions::default()), 0, "nothing is number 0");
+        assert_eq!(
+            table.intern_known(&KnownVersions::default()),
+            0,
+            "empty known versions have number 0"
+        );
         table
     }
 
@@ -151,14 +155,14 @@ impl Table {
         let put =
             Put { size: 1, digest: [0; 32], data: Data::Coded(coded), attributes: Vec::new() };
         let change = match self.values[usize::from(val)] {
-            What::Put => Change::Put(put),
-            What::Delete => Change::Delete,
+            ValueKind::Put => Change::Put(put),
+            ValueKind::Delete => Change::Delete,
         };
         Value::new(Self::id(val), UnixTime::default(), change)
     }
 
     pub(super) fn is_put(&self, val: Val) -> bool {
-        self.values[usize::from(val)] == What::Put
+        self.values[usize::from(val)] == ValueKind::Put
     }
 
     pub(super) fn id(val: Val) -> WriteId {
@@ -178,28 +182,28 @@ impl Table {
     }
 
     /// Applies a function to known versions.
-    pub(super) fn of_known<T>(&self, id: KnownId, of: impl FnOnce(&KnownVersions) -> T) -> T {
-        of(&self.inner.read().unwrap().knowns[id as usize])
+    pub(super) fn with_known<T>(&self, id: KnownId, apply: impl FnOnce(&KnownVersions) -> T) -> T {
+        apply(&self.inner.read().unwrap().knowns[id as usize])
     }
 
     /// Applies a function to a row.
-    pub(super) fn of_row<T>(&self, id: RowId, of: impl FnOnce(&Row) -> T) -> T {
-        of(&self.inner.read().unwrap().rows[id as usize])
+    pub(super) fn with_row<T>(&self, id: RowId, apply: impl FnOnce(&Row) -> T) -> T {
+        apply(&self.inner.read().unwrap().rows[id as usize])
     }
 
-    pub(super) fn keep(&self, row: &Row) -> RowId {
-        self.inner.write().unwrap().keep(row)
+    pub(super) fn intern_row(&self, row: &Row) -> RowId {
+        self.inner.write().unwrap().intern_row(row)
     }
 
-    pub(super) fn know(&self, known: &KnownVersions) -> KnownId {
-        self.inner.write().unwrap().know(known)
+    pub(super) fn intern_known(&self, known: &KnownVersions) -> KnownId {
+        self.inner.write().unwrap().intern_known(known)
     }
 
     /// Returns the known versions after learning this one.
     pub(super) fn learn(&self, known: KnownId, version: Ver, val: Val, durable: bool) -> KnownId {
         let mut known = self.known(known);
         known.learn(Version(u64::from(version)), &Decided { value: self.value(val), durable });
-        self.know(&known)
+        self.intern_known(&known)
     }
 
     /// Merges what a row knows into the known versions.
@@ -210,31 +214,36 @@ impl Table {
         let mut merged = self.known(known);
         merged.merge(&self.row(row).known);
         let mut inner = self.inner.write().unwrap();
-        let id = inner.know(&merged);
+        let id = inner.intern_known(&merged);
         inner.merges.insert((known, row), id);
         id
     }
 
     /// Applies a request to a site's row.
-    pub(super) fn step(&self, row: Option<RowId>, sent: Sent, rebuilding: bool) -> Answer {
+    pub(super) fn step(&self, row: Option<RowId>, sent: SentRequest, rebuilding: bool) -> Answer {
         if let Some(answer) = self.inner.read().unwrap().steps.get(&(row, sent, rebuilding)) {
             return *answer;
         }
         let before = row.map(|row| self.row(row));
-        let stepped = self.step_of(before.as_ref(), sent, rebuilding);
+        let stepped = self.compute_step(before.as_ref(), sent, rebuilding);
         let mut inner = self.inner.write().unwrap();
         let decided = Row { known: stepped.row.known.clone(), ..Row::default() };
         let answer = Answer {
-            row: inner.keep(&stepped.row),
+            row: inner.intern_row(&stepped.row),
             changed: stepped.changed,
             verdict: stepped.verdict,
-            decided: inner.keep(&decided),
+            decided: inner.intern_row(&decided),
         };
         inner.steps.insert((row, sent, rebuilding), answer);
         answer
     }
 
-    fn step_of(&self, before: Option<&Row>, sent: Sent, rebuilding: bool) -> StepResult {
+    fn compute_step(
+        &self,
+        before: Option<&Row>,
+        sent: SentRequest,
+        rebuilding: bool,
+    ) -> StepResult {
         let version = |version: Ver| Version(u64::from(version));
         let command = match sent.ask {
             Ask::Read => Command::Read,
@@ -256,7 +265,7 @@ impl Table {
         };
         let epoch = Epoch(u32::from(sent.epoch));
         let request = Request { epoch, known: self.known(sent.known), command };
-        let standing = SiteState { epoch: Epoch(u32::from(rebuilding)), rebuilding };
+        let site_state = SiteState { epoch: Epoch(u32::from(rebuilding)), rebuilding };
         let mut before = before.cloned();
         if let (Acceptor::IgnoringPromises, Ask::PreAccept(v, _), Some(row)) =
             (self.acceptor, sent.ask, &mut before)
@@ -264,7 +273,7 @@ impl Table {
         {
             row.open.remove(&version(v));
         }
-        let mut stepped = step(before.as_ref(), &request, standing);
+        let mut stepped = step(before.as_ref(), &request, site_state);
         if let (Acceptor::RestoredBare, Ask::Restore(..)) = (self.acceptor, sent.ask) {
             stepped.row.open.clear();
         }
@@ -279,12 +288,13 @@ impl Table {
             return picks.clone();
         }
         let rows: Vec<Row> = key.1.iter().map(|row| self.row(*row)).collect();
-        let picks = self.picks_of(Version(u64::from(version)), &rows.iter().collect::<Vec<_>>());
+        let picks =
+            self.compute_picks(Version(u64::from(version)), &rows.iter().collect::<Vec<_>>());
         self.inner.write().unwrap().picks.insert(key, picks.clone());
         picks
     }
 
-    fn picks_of(&self, version: Version, rows: &[&Row]) -> Vec<Pick> {
+    fn compute_picks(&self, version: Version, rows: &[&Row]) -> Vec<Pick> {
         let accepted: Vec<_> = rows.iter().filter_map(|row| row.accepted(version)).collect();
         let classic = accepted.iter().any(|accepted| !accepted.ballot.is_fast());
         if !classic && !rows.iter().any(|row| row.known.has(version)) {
@@ -297,8 +307,8 @@ impl Table {
                 Rule::Choose => self.quorums.choosable(rows.len()),
                 Rule::MostResponses => highest,
             };
-            let of = counts.iter().filter(|(_, count)| **count >= threshold);
-            let picks: Vec<Pick> = of.map(|(id, _)| Pick::Forced(Self::val(*id))).collect();
+            let enough = counts.iter().filter(|(_, count)| **count >= threshold);
+            let picks: Vec<Pick> = enough.map(|(id, _)| Pick::Forced(Self::val(*id))).collect();
             if self.rule == Rule::MostResponses && !picks.is_empty() || picks.len() > 1 {
                 return picks;
             }
@@ -335,7 +345,7 @@ impl Table {
         };
         let open = open.map(|version| Ver::try_from(version.0).unwrap());
         let mut inner = self.inner.write().unwrap();
-        let reading = (inner.know(&known), open);
+        let reading = (inner.intern_known(&known), open);
         inner.readings.insert(key, reading);
         reading
     }
@@ -347,7 +357,7 @@ impl Table {
 }
 
 impl Inner {
-    fn keep(&mut self, row: &Row) -> RowId {
+    fn intern_row(&mut self, row: &Row) -> RowId {
         let rows = &mut self.rows;
         *self.row_ids.entry(row.encode().unwrap()).or_insert_with(|| {
             rows.push(row.clone());
@@ -355,7 +365,7 @@ impl Inner {
         })
     }
 
-    fn know(&mut self, known: &KnownVersions) -> KnownId {
+    fn intern_known(&mut self, known: &KnownVersions) -> KnownId {
         let row = Row { known: known.clone(), ..Row::default() };
         let knowns = &mut self.knowns;
         *self.known_ids.entry(row.encode().unwrap()).or_insert_with(|| {

@@ -1,20 +1,20 @@
 //! Model of a world of sites and agents: the actions in a state, and the forbidden states.
 //!
 //! ```text
-//! agent --request--> kept for good: delivered to any site at any time, again too, or never
-//! site  --answer---> kept until the agent asks something else: it goes on with any, or none
+//! agent --request--> stored for good: delivered to any site, at any time, repeatedly, or never
+//! site  --answer---> stored until the agent's next request: it continues with any of them, or none
 //! ```
 //!
 //! Sites are alike, so a state keeps them sorted: states that differ only in the order of sites are
-//! one. Agents are sketches of the proposer (design note 0031): they ask and conclude the same, but
-//! wait for nothing, and may give up or stop at any moment. The behavior of sites and the
-//! conclusions are the real code.
+//! one. Agents are sketches of the proposer (design note 0031): they send the same requests and
+//! draw the same conclusions, but wait for nothing, and may give up or stop at any moment. The
+//! behavior of sites and the conclusions are the real code.
 
 use fulgurite_geo_core::limits::VOTING_SITES_MAX;
 use fulgurite_geo_core::{KnownVersions, Quorums, Row, Version};
 use stateright::{Model, Property};
 
-use super::table::{Ask, Attempt, KnownId, Pick, RowId, Sent, Table, Val, Ver, What};
+use super::table::{Ask, Attempt, KnownId, Pick, RowId, SentRequest, Table, Val, ValueKind, Ver};
 
 pub(super) const AGENTS_MAX: usize = 4;
 /// Maximum number of classic ballots of a world: a bit of [`Site::votes`] each, besides the fast
@@ -102,7 +102,7 @@ pub(super) struct World {
     pub(super) loses: bool,
     /// Whether an agent that had a version decided sends the decision to the sites.
     pub(super) commits: bool,
-    /// What every row knows at the start.
+    /// ValueKind every row knows at the start.
     pub(super) known: KnownVersions,
     /// How many of those versions were acknowledged, with all fragments.
     pub(super) acknowledged: Ver,
@@ -157,7 +157,7 @@ pub(super) struct Agent {
     pub(super) phase: Phase,
     pub(super) known: KnownId,
     /// The current request.
-    pub(super) asks: Option<Sent>,
+    pub(super) request: Option<SentRequest>,
     /// Number of classic ballots it started, per version.
     pub(super) attempts: [u8; VERSIONS_MAX + 2],
     /// Number of its operations that are done.
@@ -177,15 +177,15 @@ pub(super) struct State {
     pub(super) sites: Vec<Site>,
     pub(super) agents: Vec<Agent>,
     /// Requests in flight whose answers nobody waits for.
-    pub(super) late: Vec<Sent>,
+    pub(super) late: Vec<SentRequest>,
     /// The last version that was seen, or whose write was acknowledged.
     pub(super) answered: Ver,
     /// A forbidden answer.
-    pub(super) wrong: Option<Wrong>,
+    pub(super) violation: Option<Violation>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Wrong {
+pub(super) enum Violation {
     /// A version older than one seen before.
     Stale,
     /// A write got a version before that of a write which had ended when it began.
@@ -230,7 +230,7 @@ impl Agent {
         Self {
             phase: Phase::Idle,
             known: 0,
-            asks: None,
+            request: None,
             attempts: [0; VERSIONS_MAX + 2],
             done: 0,
             lower_bound: 0,
@@ -247,13 +247,13 @@ impl State {
             let gone = row.known.gone.values();
             gone.into_iter().any(|id| Table::val(*id) == val)
         };
-        self.sites.iter().any(|site| site.row.is_some_and(|row| world.table.of_row(row, gone)))
+        self.sites.iter().any(|site| site.row.is_some_and(|row| world.table.with_row(row, gone)))
     }
 }
 
 impl World {
     /// Creates a world without faults, with these roles and values.
-    pub(super) fn of(quorums: Quorums, roles: &[Role], values: &[What]) -> Self {
+    pub(super) fn new(quorums: Quorums, roles: &[Role], values: &[ValueKind]) -> Self {
         Self {
             table: Table::new(quorums, values),
             mutant: Mutant::Nothing,
@@ -306,20 +306,20 @@ impl World {
 
     /// Whether a state is correct.
     pub(super) fn holds(&self, state: &State) -> bool {
-        is_agreed(self, state)
-            && is_once(self, state)
-            && is_right(self, state)
+        has_agreement(self, state)
+            && has_one_version(self, state)
+            && has_no_violation(self, state)
             && has_no_orphan(self, state)
     }
 }
 
 /// At most one value per version.
-fn is_agreed(world: &World, state: &State) -> bool {
+fn has_agreement(world: &World, state: &State) -> bool {
     world.chosen_values(state).iter().all(|values| values.count_ones() <= 1)
 }
 
 /// At most one version per value.
-fn is_once(world: &World, state: &State) -> bool {
+fn has_one_version(world: &World, state: &State) -> bool {
     let mut before = 0;
     world.chosen_values(state).iter().all(|values| {
         let again = before & values != 0;
@@ -328,15 +328,15 @@ fn is_once(world: &World, state: &State) -> bool {
     })
 }
 
-fn is_right(_: &World, state: &State) -> bool {
-    state.wrong.is_none()
+fn has_no_violation(_: &World, state: &State) -> bool {
+    state.violation.is_none()
 }
 
 /// Versions marked gone have no fragments.
 fn has_no_orphan(world: &World, state: &State) -> bool {
-    let there = state.sites.iter().fold(0, |all, site| all | site.fragments);
+    let stored = state.sites.iter().fold(0, |all, site| all | site.fragments);
     let collects = world.roles.iter().any(|role| matches!(role, Role::Collector(_)));
-    let mut vals = (0..8).filter(|val| there >> val & 1 == 1);
+    let mut vals = (0..8).filter(|val| stored >> val & 1 == 1);
     !collects || !vals.any(|val| state.is_gone(world, val))
 }
 
@@ -351,17 +351,17 @@ impl Model for World {
     fn init_states(&self) -> Vec<State> {
         assert!(self.roles.len() <= AGENTS_MAX && usize::from(self.versions) <= VERSIONS_MAX);
         let row = Row { known: self.known.clone(), ..Row::default() };
-        let there = (self.known != KnownVersions::default()).then(|| self.table.keep(&row));
+        let initial = (self.known != KnownVersions::default()).then(|| self.table.intern_row(&row));
         let puts = self.known.decided.values().filter(|decided| decided.value.put().is_some());
         let fragments = puts.map(|put| 1 << Table::val(put.value.id)).sum();
-        let site = Site { row: there, fragments, ..Site::default() };
-        let late = self.late.iter().map(|ask| Sent { ask: *ask, known: 0, epoch: 0 });
+        let site = Site { row: initial, fragments, ..Site::default() };
+        let late = self.late.iter().map(|ask| SentRequest { ask: *ask, known: 0, epoch: 0 });
         vec![State {
             sites: vec![site; self.table.quorums.sites()],
             agents: vec![Agent::new(); self.roles.len()],
             late: late.collect(),
             answered: self.acknowledged,
-            wrong: None,
+            violation: None,
         }]
     }
 
@@ -373,7 +373,7 @@ impl Model for World {
             self.actions_of(state, agent, actions);
         }
         for site in 0..state.sites.len() {
-            actions.extend((0..state.late.len()).map(|at| Action::Late(at, site)));
+            actions.extend((0..state.late.len()).map(|index| Action::Late(index, site)));
             if self.loses && !state.sites.iter().any(|site| site.lost) {
                 actions.push(Action::Lose(site));
             }
@@ -394,9 +394,9 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("one value a version", is_agreed),
-            Property::always("one version a value", is_once),
-            Property::always("answers in order", is_right),
+            Property::always("one value a version", has_agreement),
+            Property::always("one version a value", has_one_version),
+            Property::always("answers in order", has_no_violation),
             Property::always("no fragments without a row", has_no_orphan),
             Property::sometimes("all is done", is_over),
         ]
@@ -409,6 +409,6 @@ impl World {
         let gone = |row: &Row| {
             row.known.floor > Version::NONE && row.known.decided.is_empty() && row.open.is_empty()
         };
-        state.sites[site].row.is_some_and(|row| self.table.of_row(row, gone))
+        state.sites[site].row.is_some_and(|row| self.table.with_row(row, gone))
     }
 }

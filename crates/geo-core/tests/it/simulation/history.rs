@@ -1,7 +1,7 @@
 //! Checks the answers that clients got against what was decided.
 //!
-//! Every answer names a version, so there is no need to search for an order: the versions are one.
-//! It remains to check that this order agrees with time: an operation sees everything that was
+//! Every answer names a version, so no search for an order is needed: the version numbers are the
+//! order. The check is that this order agrees with time: an operation sees everything that was
 //! acknowledged before it began, and nothing that began after it ended.
 
 use std::collections::BTreeMap;
@@ -40,17 +40,17 @@ pub(super) struct History {
     /// All decisions that any node ever knew.
     decided: BTreeMap<(u64, Version), Value>,
     /// When each write began, and for which object.
-    begun: BTreeMap<WriteId, (u64, u64)>,
+    started: BTreeMap<WriteId, (u64, u64)>,
 }
 
 impl History {
     pub(super) fn begin(&mut self, write: WriteId, key: u64, now: u64) {
-        self.begun.insert(write, (now, key));
+        self.started.insert(write, (now, key));
     }
 
     /// Returns the object of a write.
     pub(super) fn key(&self, write: WriteId) -> Option<u64> {
-        self.begun.get(&write).map(|(_, key)| *key)
+        self.started.get(&write).map(|(_, key)| *key)
     }
 
     pub(super) fn add(&mut self, entry: Entry) {
@@ -60,13 +60,13 @@ impl History {
     /// Records what a node knows. Fails if it contradicts an earlier record: agreement is broken.
     pub(super) fn witness(&mut self, key: u64, known: &KnownVersions) -> Result<(), String> {
         for (version, decided) in &known.decided {
-            let there =
+            let existing =
                 self.decided.entry((key, *version)).or_insert_with(|| decided.value.clone());
-            if there.id != decided.value.id {
-                return Err(format!("{key}: version {version} is {there:?} and {decided:?}"));
+            if existing.id != decided.value.id {
+                return Err(format!("{key}: version {version} is {existing:?} and {decided:?}"));
             }
-            if there.is_gone() && !decided.value.is_gone() {
-                *there = decided.value.clone();
+            if existing.is_gone() && !decided.value.is_gone() {
+                *existing = decided.value.clone();
             }
         }
         Ok(())
@@ -99,8 +99,8 @@ impl History {
                 return Err(format!("{entry:?}, but {decided:?} was decided"));
             }
             // A write comes after everything that was acknowledged before it began.
-            for (earlier, at) in self.acknowledged_before(entry) {
-                if at >= version {
+            for (earlier, seen) in self.acknowledged_before(entry) {
+                if seen >= version {
                     return Err(format!("{entry:?} comes after {earlier:?}"));
                 }
             }
@@ -111,9 +111,9 @@ impl History {
     /// Returns writes and reads that ended before an operation began, with their versions.
     fn acknowledged_before<'a>(
         &'a self,
-        of: &'a Entry,
+        later: &'a Entry,
     ) -> impl Iterator<Item = (&'a Entry, Version)> {
-        let before = move |entry: &&Entry| entry.key == of.key && entry.ended < of.began;
+        let before = move |entry: &&Entry| entry.key == later.key && entry.ended < later.began;
         self.entries.iter().filter(before).filter_map(|entry| match entry.observation {
             Observation::Read(write, _) if self.lost_site && !self.was_acknowledged(write) => None,
             Observation::Wrote(_, version) | Observation::Read(_, version) => {
@@ -134,10 +134,10 @@ impl History {
         if decided.is_none_or(|decided| decided.id != write) {
             return Err(format!("{entry:?}, but {decided:?} was decided"));
         }
-        if self.begun.get(&write).is_none_or(|(begun, _)| *begun > entry.ended) {
+        if self.started.get(&write).is_none_or(|(begun, _)| *begun > entry.ended) {
             return Err(format!("{entry:?} read what was not written yet"));
         }
-        match self.acknowledged_before(entry).find(|(_, at)| *at > version) {
+        match self.acknowledged_before(entry).find(|(_, seen)| *seen > version) {
             Some((earlier, _)) => Err(format!("{entry:?} is older than {earlier:?}")),
             None => Ok(()),
         }
@@ -151,7 +151,7 @@ impl History {
         let mut after = self.decided.range((entry.key, last)..(entry.key + 1, Version::NONE));
         let deleted = after.any(|(_, value)| {
             let deletes = matches!(*value.change, Change::Delete | Change::Gone);
-            let begun = self.begun.get(&value.id).is_some_and(|(begun, _)| *begun <= entry.ended);
+            let begun = self.started.get(&value.id).is_some_and(|(begun, _)| *begun <= entry.ended);
             deletes && begun
         });
         if deleted { Ok(()) } else { Err(format!("{entry:?} does not see {earlier:?}")) }

@@ -37,24 +37,24 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn draw(seed: u64) -> Self {
         let mut random = Seed::new(seed).child(b"plan").stream();
-        let sites = [3, 3, 3, 4, 5, 7][at(&mut random, 6)];
+        let sites = [3, 3, 3, 4, 5, 7][draw_index(&mut random, 6)];
         let rough = random.below(4) > 0;
         let parity = 1 + u8::from(sites > 4 && random.below(2) > 0);
         Self {
             seed,
             sites,
             sizes: [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible]
-                [at(&mut random, 3)],
+                [draw_index(&mut random, 3)],
             data: u8::try_from(sites).unwrap() - parity,
             parity,
             keys: 1 + random.below(3),
-            clients: 1 + at(&mut random, 4),
-            operations: 4 + at(&mut random, 20),
+            clients: 1 + draw_index(&mut random, 4),
+            operations: 4 + draw_index(&mut random, 20),
             loss: if rough { random.below(100) } else { 0 },
             twice: if rough { random.below(100) } else { 0 },
             delay_ms: 5 + random.below(200),
             crash: if rough { random.below(150) } else { 0 },
-            failures: if rough { at(&mut random, 4) } else { 0 },
+            failures: if rough { draw_index(&mut random, 4) } else { 0 },
             replace: random.below(4) == 0,
             settle: false,
             keep: (random.below(2) == 0).then_some(1),
@@ -93,6 +93,6 @@ impl Plan {
 }
 
 /// Draws an index below `bound`.
-pub(super) fn at(random: &mut RandomStream, bound: u64) -> usize {
+pub(super) fn draw_index(random: &mut RandomStream, bound: u64) -> usize {
     usize::try_from(random.below(bound)).unwrap()
 }

@@ -85,11 +85,11 @@ pub(super) fn run(plan: &Plan) -> Result<Totals, String> {
     let random = Seed::new(plan.seed).child(b"run").stream();
     let mut world = World::new(plan.clone(), random);
     let mut clients: Vec<Client> = (0..plan.clients)
-        .map(|_| Client { near: world.one_of(plan.sites), busy: None, left: plan.operations })
+        .map(|_| Client { near: world.draw_index(plan.sites), busy: None, left: plan.operations })
         .collect();
     let span = plan.delay_ms * 1_000_000 * 10 * plan.operations as u64;
     for _ in 0..plan.failures {
-        let (site, length) = (world.one_of(plan.sites), 1 + world.random.below(span / 3));
+        let (site, length) = (world.draw_index(plan.sites), 1 + world.random.below(span / 3));
         let after = world.random.below(span);
         world.fail_site(site_index(site), after, length);
     }
@@ -97,7 +97,7 @@ pub(super) fn run(plan: &Plan) -> Result<Totals, String> {
     let quorums =
         fulgurite_geo_core::Quorums::new(plan.sites, plan.sizes).map_err(|e| e.to_string())?;
     if plan.replace && quorums.promise() < plan.sites {
-        let (site, after) = (world.one_of(plan.sites), world.random.below(span));
+        let (site, after) = (world.draw_index(plan.sites), world.random.below(span));
         world.replace_site(site_index(site), after);
     }
     for client in &mut clients {
@@ -105,12 +105,12 @@ pub(super) fn run(plan: &Plan) -> Result<Totals, String> {
     }
     let mut events = 0_u64;
     while clients.iter().any(|client| client.busy.is_some()) {
-        if !world.happen()? {
-            return Err("nothing happens, and operations are not over".into());
+        if !world.run_next_event()? {
+            return Err("no events are left, but operations have not ended".into());
         }
         events += 1;
         if events > 2_000_000 {
-            return Err("it does not end".into());
+            return Err("the run does not end".into());
         }
         end_all(&mut world, &mut clients)?;
         kill_some(&mut world, &mut clients);
@@ -218,11 +218,12 @@ fn put(world: &mut World) -> Value {
 fn end_all(world: &mut World, clients: &mut [Client]) -> Result<(), String> {
     for operation in std::mem::take(&mut world.ended) {
         let Some((key, running)) = world.take(operation) else { continue };
-        let client = clients.iter_mut().find(|it| it.busy.is_some_and(|(id, _)| id == operation));
+        let client =
+            clients.iter_mut().find(|client| client.busy.is_some_and(|(id, _)| id == operation));
         let Some(client) = client else { continue };
         let began = client.busy.map_or(0, |(_, began)| began);
         record(world, (key, began), &running)?;
-        while world.plan.settle && world.happen()? {}
+        while world.plan.settle && world.run_next_event()? {}
         begin(world, client);
     }
     Ok(())
@@ -294,7 +295,7 @@ fn kill_some(world: &mut World, clients: &mut [Client]) {
     if crash == 0 || world.random.below(20_000) >= crash {
         return;
     }
-    let one = world.one_of(clients.len());
+    let one = world.draw_index(clients.len());
     let client = &mut clients[one];
     let Some((operation, began)) = client.busy else { return };
     let Some((key, running)) = world.kill(operation) else { return };
@@ -306,43 +307,43 @@ fn kill_some(world: &mut World, clients: &mut [Client]) {
 }
 
 /// Runs a single operation to its end.
-fn alone(world: &mut World, key: u64, running: Running) -> Result<Running, String> {
+fn run_single(world: &mut World, key: u64, running: Running) -> Result<Running, String> {
     let operation = world.begin(key, running);
     for _ in 0..200_000 {
-        if let Some(at) = world.ended.iter().position(|id| *id == operation) {
-            world.ended.swap_remove(at);
-            let (_, running) = world.take(operation).ok_or("it is not there")?;
+        if let Some(index) = world.ended.iter().position(|id| *id == operation) {
+            world.ended.swap_remove(index);
+            let (_, running) = world.take(operation).ok_or("the operation is missing")?;
             return Ok(running);
         }
-        if !world.happen()? {
-            return Err("nothing happens".into());
+        if !world.run_next_event()? {
+            return Err("no events are left".into());
         }
     }
-    Err("an operation alone does not end".into())
+    Err("a single operation does not end".into())
 }
 
-/// Lets everything work from now on: all objects must become whole.
+/// Ends all faults and repairs every object; each must become whole.
 fn heal(world: &mut World) -> Result<(), String> {
     world.calm = true;
     for site in &mut world.sites {
         site.up = true;
     }
     // Messages in flight arrive.
-    while world.happen()? {
+    while world.run_next_event()? {
         world.ended.clear();
     }
     for key in world.keys() {
         restore_rows(world, key)?;
     }
-    world.restored();
+    world.mark_restored();
     for key in world.keys() {
         // Twice, since versions that the first pass makes obsolete are removed in the second.
         for _ in 0..2 {
             let (terms, random) = (world.terms(0), world.child());
             let heal = Heal::new(terms, policy(&world.plan), time(world.now), random);
-            let ended = alone(world, key, Running::Heal(Box::new(heal)))?;
+            let ended = run_single(world, key, Running::Heal(Box::new(heal)))?;
             record(world, (key, 0), &ended)?;
-            whole(key, &ended)?;
+            check_whole(key, &ended)?;
             let terms = world.terms(0);
             let random = world.child();
             let all = Retention {
@@ -350,23 +351,23 @@ fn heal(world: &mut World) -> Result<(), String> {
                 obsolete_after: UnixTime::from_millis(u64::MAX),
             };
             let collect = Collect::new(terms, all, random);
-            let ended = alone(world, key, Running::Collect(Box::new(collect)))?;
+            let ended = run_single(world, key, Running::Collect(Box::new(collect)))?;
             record(world, (key, 0), &ended)?;
         }
-        while world.happen()? {}
+        while world.run_next_event()? {}
     }
     sweep(world)?;
-    while world.happen()? {}
-    converged(world)
+    while world.run_next_event()? {}
+    check_converged(world)
 }
 
 /// Checks that a single repair made an object whole and reports it so, whatever it had to settle or
 /// make obsolete. All sites answer in time, and nobody else is running.
-fn whole(key: u64, ended: &Running) -> Result<(), String> {
-    let Running::Heal(heal) = ended else { return Err("not a healing".into()) };
+fn check_whole(key: u64, ended: &Running) -> Result<(), String> {
+    let Running::Heal(heal) = ended else { return Err("not a repair".into()) };
     match heal.end() {
         Some(end) if end.whole => Ok(()),
-        end => Err(format!("{key} is not said to be whole: {end:?}")),
+        end => Err(format!("{key} is not reported as whole: {end:?}")),
     }
 }
 
@@ -379,10 +380,10 @@ fn restore_rows(world: &mut World, key: u64) -> Result<(), String> {
         }
         let (terms, random) = (world.terms(0), world.child());
         let restore = Restore::new(terms, site, random);
-        let ended = alone(world, key, Running::Restore(Box::new(restore)))?;
+        let ended = run_single(world, key, Running::Restore(Box::new(restore)))?;
         let Running::Restore(restore) = ended else { return Err("not a restore".into()) };
         if restore.end() != Some(&fulgurite_geo_core::RestoreResult::Done) {
-            return Err(format!("{site} does not get its row of {key} back: {restore:?}"));
+            return Err(format!("the row of {key} at {site} is not restored: {restore:?}"));
         }
     }
     Ok(())
@@ -401,7 +402,7 @@ fn sweep(world: &mut World) -> Result<(), String> {
                 decided.any(|decided| decided.value.id == write && !decided.value.is_gone());
             let (terms, random) = (world.terms(0), world.child());
             let sweep = Sweep::new(terms, fragment, random);
-            let ended = alone(world, key, Running::Sweep(Box::new(sweep)))?;
+            let ended = run_single(world, key, Running::Sweep(Box::new(sweep)))?;
             let Running::Sweep(sweep) = ended else { return Err("not a sweep".into()) };
             let right = if wanted { SweepResult::Kept } else { SweepResult::Erased };
             if sweep.end() != Some(&right) {
@@ -414,7 +415,7 @@ fn sweep(world: &mut World) -> Result<(), String> {
 }
 
 /// Checks that all sites hold the same, nothing is open, and no fragment is missing or an orphan.
-fn converged(world: &World) -> Result<(), String> {
+fn check_converged(world: &World) -> Result<(), String> {
     let mut wanted = std::collections::BTreeSet::new();
     for key in world.keys() {
         // A missing row counts as one that knows nothing.
@@ -426,7 +427,7 @@ fn converged(world: &World) -> Result<(), String> {
                 return Err(format!("{key}: rows differ: {:?} and {:?}", row.known, first.known));
             }
             if row.open.values().any(|instance| instance.accepted.is_some()) || row.silent {
-                return Err(format!("{key}: {row:?} is not at rest"));
+                return Err(format!("{key}: {row:?} still has an open version or does not vote"));
             }
         }
         for (version, decided) in &first.known.decided {

@@ -8,7 +8,7 @@ use super::run::Fault;
 
 #[derive(Debug)]
 pub(super) struct Site {
-    pub(super) standing: SiteState,
+    pub(super) state: SiteState,
     /// Whether it answers.
     pub(super) up: bool,
     pub(super) rows: BTreeMap<u64, Row>,
@@ -18,9 +18,9 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn new() -> Self {
-        let standing = SiteState { epoch: Epoch(1), rebuilding: false };
+        let state = SiteState { epoch: Epoch(1), rebuilding: false };
         Self {
-            standing,
+            state,
             up: true,
             rows: BTreeMap::new(),
             fragments: BTreeSet::new(),
@@ -36,11 +36,10 @@ impl Site {
         fault: Option<Fault>,
     ) -> (Verdict, Row) {
         let forgets = fault == Some(Fault::ForgottenVotes);
-        let standing =
-            SiteState { rebuilding: self.standing.rebuilding && !forgets, ..self.standing };
+        let state = SiteState { rebuilding: self.state.rebuilding && !forgets, ..self.state };
         let row = self.rows.get(&key);
         let row = row.map(|row| Row::decode(&row.encode().unwrap()).unwrap());
-        let stepped = step(row.as_ref(), request, standing);
+        let stepped = step(row.as_ref(), request, state);
         if stepped.changed {
             self.rows.insert(key, stepped.row.clone());
         }
@@ -56,6 +55,6 @@ impl Site {
         self.rows.clear();
         self.fragments.clear();
         self.fenced.clear();
-        self.standing.rebuilding = true;
+        self.state.rebuilding = true;
     }
 }

@@ -11,7 +11,7 @@ use fulgurite_geo_core::{
 use fulgurite_units::{Controller, Duration, Instant, Outbox, RandomStream};
 
 use super::history::History;
-use super::plan::{Plan, at};
+use super::plan::{Plan, draw_index};
 use super::run::{Fault, Totals};
 use super::site::Site;
 
@@ -29,41 +29,46 @@ pub(super) enum Running {
 impl Running {
     fn step(&mut self, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
         match self {
-            Self::Write(it, _) => advance(&mut **it, now, event, out),
-            Self::Read(it) => advance(&mut **it, now, event, out),
-            Self::Heal(it) => advance(&mut **it, now, event, out),
-            Self::Collect(it) => advance(&mut **it, now, event, out),
-            Self::Sweep(it) => advance(&mut **it, now, event, out),
-            Self::Restore(it) => advance(&mut **it, now, event, out),
+            Self::Write(operation, _) => advance(&mut **operation, now, event, out),
+            Self::Read(operation) => advance(&mut **operation, now, event, out),
+            Self::Heal(operation) => advance(&mut **operation, now, event, out),
+            Self::Collect(operation) => advance(&mut **operation, now, event, out),
+            Self::Sweep(operation) => advance(&mut **operation, now, event, out),
+            Self::Restore(operation) => advance(&mut **operation, now, event, out),
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Write(it, _) => it.deadline(),
-            Self::Read(it) => it.deadline(),
-            Self::Heal(it) => it.deadline(),
-            Self::Collect(it) => it.deadline(),
-            Self::Sweep(it) => it.deadline(),
-            Self::Restore(it) => it.deadline(),
+            Self::Write(operation, _) => operation.deadline(),
+            Self::Read(operation) => operation.deadline(),
+            Self::Heal(operation) => operation.deadline(),
+            Self::Collect(operation) => operation.deadline(),
+            Self::Sweep(operation) => operation.deadline(),
+            Self::Restore(operation) => operation.deadline(),
         }
     }
 
     pub(super) fn is_over(&self) -> bool {
         match self {
-            Self::Write(it, _) => it.end().is_some(),
-            Self::Read(it) => it.end().is_some(),
-            Self::Heal(it) => it.end().is_some(),
-            Self::Collect(it) => it.end().is_some(),
-            Self::Sweep(it) => it.end().is_some(),
-            Self::Restore(it) => it.end().is_some(),
+            Self::Write(operation, _) => operation.end().is_some(),
+            Self::Read(operation) => operation.end().is_some(),
+            Self::Heal(operation) => operation.end().is_some(),
+            Self::Collect(operation) => operation.end().is_some(),
+            Self::Sweep(operation) => operation.end().is_some(),
+            Self::Restore(operation) => operation.end().is_some(),
         }
     }
 }
 
-fn advance<O: Operation>(it: &mut O, now: Instant, event: OpEvent, out: &mut Outbox<OpCommand>) {
-    it.step(now, event, out);
-    it.check();
+fn advance<O: Operation>(
+    operation: &mut O,
+    now: Instant,
+    event: OpEvent,
+    out: &mut Outbox<OpCommand>,
+) {
+    operation.step(now, event, out);
+    operation.check();
 }
 
 /// A scheduled event.
@@ -74,36 +79,36 @@ enum Message {
     FragmentOp { operation: u64, fragment: Fragment, fragment_op: FragmentOp },
     Fetch { operation: u64, version: Version, value: Value },
     OpEvent { operation: u64, event: OpEvent },
-    Wake { operation: u64 },
+    Timer { operation: u64 },
     Up { site: SiteIndex },
     Down { site: SiteIndex },
     Replace { site: SiteIndex },
 }
 
 #[derive(Debug)]
-struct Order {
-    at: u64,
+struct Scheduled {
+    time: u64,
     sequence: u64,
     message: Message,
 }
 
-impl PartialEq for Order {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
-        (self.at, self.sequence) == (other.at, other.sequence)
+        (self.time, self.sequence) == (other.time, other.sequence)
     }
 }
 
-impl Eq for Order {}
+impl Eq for Scheduled {}
 
-impl PartialOrd for Order {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Order {
+impl Ord for Scheduled {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+        (self.time, self.sequence).cmp(&(other.time, other.sequence))
     }
 }
 
@@ -113,7 +118,7 @@ pub(super) struct World {
     pub(super) random: RandomStream,
     pub(super) now: u64,
     sequence: u64,
-    queue: BinaryHeap<Reverse<Order>>,
+    queue: BinaryHeap<Reverse<Scheduled>>,
     pub(super) sites: Vec<Site>,
     /// The site that is being replaced.
     pub(super) replacing: Option<SiteIndex>,
@@ -124,7 +129,7 @@ pub(super) struct World {
     pub(super) totals: Totals,
     /// Clients that died, and the object each was working on.
     dead: BTreeMap<u64, u64>,
-    /// Whether everything works from now on.
+    /// Whether faults have ended.
     pub(super) calm: bool,
     /// Whether to print every event.
     pub(super) trace: bool,
@@ -195,7 +200,7 @@ impl World {
 
     fn post(&mut self, after: u64, message: Message) {
         self.sequence += 1;
-        let order = Order { at: self.now + after, sequence: self.sequence, message };
+        let order = Scheduled { time: self.now + after, sequence: self.sequence, message };
         self.queue.push(Reverse(order));
     }
 
@@ -250,7 +255,7 @@ impl World {
             self.ended.push(operation);
         } else if let Some(deadline) = deadline {
             let after = deadline.as_nanos().saturating_sub(self.now);
-            self.post(after, Message::Wake { operation });
+            self.post(after, Message::Timer { operation });
         }
     }
 
@@ -275,12 +280,12 @@ impl World {
     }
 
     /// Executes the next event; false if there is none.
-    pub(super) fn happen(&mut self) -> Result<bool, String> {
+    pub(super) fn run_next_event(&mut self) -> Result<bool, String> {
         let Some(Reverse(order)) = self.queue.pop() else { return Ok(false) };
-        self.now = order.at;
-        self.totals.mix(order.at);
+        self.now = order.time;
+        self.totals.mix(order.time);
         if self.trace {
-            eprintln!("{:>12} {:?}", order.at, order.message);
+            eprintln!("{:>12} {:?}", order.time, order.message);
         }
         match order.message {
             Message::Ask { operation, ask } => self.handle_ask(operation, ask)?,
@@ -298,9 +303,10 @@ impl World {
                 self.handle_event(operation, OpEvent::FetchResult(version, fetched));
             }
             Message::OpEvent { operation, event } => self.handle_event(operation, event),
-            Message::Wake { operation } => {
+            Message::Timer { operation } => {
                 let now = Instant::from_nanos(self.now);
-                let due = self.operations.get(&operation).and_then(|(_, it)| it.deadline());
+                let due =
+                    self.operations.get(&operation).and_then(|(_, running)| running.deadline());
                 if due.is_some_and(|due| due <= now) {
                     self.handle_event(operation, OpEvent::Timer);
                 }
@@ -396,7 +402,7 @@ impl World {
         let (mut present, mut absent, mut unknown) = (0, 0, 0);
         for fragment in fragments(value) {
             let site = &self.sites[fragment.site.index()];
-            let silent = !site.up || site.standing.rebuilding;
+            let silent = !site.up || site.state.rebuilding;
             if site.up && site.has(fragment) {
                 present += 1;
             } else if silent && !eager {
@@ -426,9 +432,9 @@ impl World {
     }
 
     /// Marks all rows of the replaced site as rebuilt: it votes on new objects as well.
-    pub(super) fn restored(&mut self) {
+    pub(super) fn mark_restored(&mut self) {
         let Some(site) = self.replacing.take() else { return };
-        self.sites[site.index()].standing.rebuilding = false;
+        self.sites[site.index()].state.rebuilding = false;
         self.epoch = Epoch(self.epoch.0 + 1);
         self.announce();
     }
@@ -436,7 +442,7 @@ impl World {
     /// Gives all sites the new map at once; requests with an older one are rejected.
     fn announce(&mut self) {
         for site in &mut self.sites {
-            site.standing.epoch = self.epoch;
+            site.state.epoch = self.epoch;
         }
     }
 
@@ -458,8 +464,8 @@ impl World {
         fulgurite_units::Seed::new(self.random.next_u64()).stream()
     }
 
-    /// Draws one of so many.
-    pub(super) fn one_of(&mut self, bound: usize) -> usize {
-        at(&mut self.random, bound as u64)
+    /// Draws an index below `bound`.
+    pub(super) fn draw_index(&mut self, bound: usize) -> usize {
+        draw_index(&mut self.random, bound as u64)
     }
 }

@@ -31,7 +31,7 @@ fn files(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_there_in_part_and_after_a_restart() {
+async fn cached_fragment_survives_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     assert_eq!(cache.get(&blob(1), 0..4).await, None);
@@ -50,7 +50,7 @@ async fn what_was_kept_is_there_in_part_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn those_unused_for_longest_make_room_also_after_a_restart() {
+async fn lru_eviction_order_survives_restart() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 100);
     for write in 0..4 {
@@ -71,26 +71,26 @@ async fn those_unused_for_longest_make_room_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_folder_is_one_programs() {
+async fn cache_folder_is_exclusive() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 100);
     let again = FragmentCache::open(folder.path(), ByteCount::new(100), clock());
     let error = again.unwrap_err().to_string();
-    assert!(error.contains("another program has the cache"), "{error}");
+    assert!(error.contains("another program uses the cache"), "{error}");
     drop(cache);
     open(folder.path(), 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_fails_is_left_alone_and_tried_again() {
+async fn failed_disk_disables_cache_for_a_while() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     insert(&cache, 1, &[7; 10]).await;
     // A folder blocks the path of the next fragment.
-    let taken = folder.path().join(file_name(&blob(2)).unwrap());
-    std::fs::create_dir_all(taken.join("in it")).unwrap();
+    let blocked = folder.path().join(file_name(&blob(2)).unwrap());
+    std::fs::create_dir_all(blocked.join("inside")).unwrap();
     insert(&cache, 2, &[7; 10]).await;
-    assert_eq!(cache.get(&blob(1), 0..1).await, None, "it is off");
+    assert_eq!(cache.get(&blob(1), 0..1).await, None, "the cache is disabled");
     insert(&cache, 3, &[7; 10]).await;
     assert_eq!(cache.counts().bytes, 10);
     tokio::time::advance(CACHE_COOLDOWN).await;
@@ -100,7 +100,7 @@ async fn a_disk_that_fails_is_left_alone_and_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_or_was_taken_away_is_no_more_there() {
+async fn evicted_or_missing_files_leave_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path(), 1000);
     for write in 1..4 {

@@ -8,7 +8,7 @@ use expect_test::expect;
 use super::*;
 
 #[test]
-fn addresses_are_read_and_shown_as_they_are() {
+fn addresses_round_trip() {
     for text in [
         "dir:///a/b%20c",
         "mem://name",
@@ -36,21 +36,21 @@ fn addresses_are_read_and_shown_as_they_are() {
 }
 
 /// Returns the errors for invalid addresses, and checks that they show no secret.
-fn said(texts: &[&str]) -> String {
-    let mut said = String::new();
+fn error_report(texts: &[&str]) -> String {
+    let mut report = String::new();
     for text in texts {
         let error = text.parse::<Address>().unwrap_err();
         assert!(!error.to_string().contains("SECRET"), "{error}");
         let AddressError { place, problem, remedy } = error;
-        writeln!(said, "{:.40}", text.replace("SECRET", "...")).unwrap();
+        writeln!(report, "{:.40}", text.replace("SECRET", "...")).unwrap();
         // As much of the error as fits on a line.
-        writeln!(said, "    {place}: {problem:.60}\n    {remedy:.80}").unwrap();
+        writeln!(report, "    {place}: {problem:.60}\n    {remedy:.80}").unwrap();
     }
-    said
+    report
 }
 
 #[test]
-fn wrong_places_are_refused_with_a_remedy() {
+fn invalid_addresses_are_rejected_with_a_remedy() {
     let long = format!("s3://bucket/{}", ["a"; 200].join("/"));
     let wrong = [
         "",
@@ -76,31 +76,31 @@ fn wrong_places_are_refused_with_a_remedy() {
             the beginning: it has no scheme
             begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd:// node://
         ftp://host/...
-            the beginning: its scheme is none of those that there are
+            the beginning: its scheme is unknown
             begin with one of dir:// mem:// s3:// gs:// az:// postgres:// etcd:// node://
         dir://relative/path
-            the host: there should be nothing
-            name a directory from the root: dir:///path
+            the host: expected nothing
+            use an absolute path: dir:///path
         dir:///
-            the path: it is no directory from the root
-            name a directory from the root: dir:///path
+            the path: it is not an absolute path
+            use an absolute path: dir:///path
         mem://
-            the host: there should be a name
+            the host: expected a name
             write mem:// and a name
         mem://name/path
-            the path: a table in memory has none
+            the path: a table in memory has no path
             write mem://name
         s3://
-            the host: there should be a bucket
+            the host: expected a bucket
             write s3:// and a bucket
         s3://buck et
-            the host: it has letters that none has
-            write letters, digits, - . and _
+            the host: it has invalid characters
+            use letters, digits, - . and _
         s3://bucket/a//b
-            the path: "a//b" is no key: a segment is empty
+            the path: invalid key "a//b": a segment is empty
             choose another prefix
         s3://bucket/a b
-            the path: "a b" is no key: only A-Z a-z 0-9 - . _ = and / are allowed
+            the path: invalid key "a b": only A-Z a-z 0-9 - . _ = and / are allowe
             choose another prefix
         postgres://host
             the path: it is not the name of a database
@@ -112,11 +112,11 @@ fn wrong_places_are_refused_with_a_remedy() {
             the path: it has more than 256 bytes
             choose a shorter prefix
     "#]]
-    .assert_eq(&said(&wrong));
+    .assert_eq(&error_report(&wrong));
 }
 
 #[test]
-fn wrong_options_and_users_are_refused_with_a_remedy() {
+fn invalid_options_and_users_are_rejected() {
     let wrong = [
         "dir:///a?create=yes",
         "s3://bucket?SECRET=x",
@@ -142,32 +142,32 @@ fn wrong_options_and_users_are_refused_with_a_remedy() {
             the option region: it is empty
             give it a value or leave it out
         s3://bucket?region=a&region=b
-            the option region: it is there twice
-            write it once
+            the option region: it is set twice
+            set it once
         s3://bucket?endpoint=http://me:...@host
-            the option endpoint: it is no URL of a server
+            the option endpoint: it is not the URL of a server
             write http://host:port or https://host, without a user
         s3://bucket?endpoint=host
-            the option endpoint: it is no URL of a server
+            the option endpoint: it is not the URL of a server
             write http://host:port or https://host, without a user
         s3://...@bucket
-            the user: this kind of store has none there
-            only postgres:// has one; name secrets by options, as in password_env=NAME
+            the user: this kind of store has no user
+            only postgres:// has a user; name secrets by options, as in password_env=NAME
         s3://bucket?secret_access_key_env=.../..
             the option secret_access_key_env: it is not the name of an environment variable
             name the variable that has the secret, not the secret
         postgres://me:...@host/db
-            the user: a password stands in it
-            take it out, put it into an environment variable, and name that with password_en
+            the user: it contains a password
+            remove it, set it in an environment variable, and name that with password_env=NA
         postgres://host/db?table=%ff
             the option table: it is not UTF-8
-            write it as UTF-8, percent-encoded where need be
+            write it as percent-encoded UTF-8
         postgres://host/db?table=a%00b
             the option table: it has control characters
-            take them out
+            remove them
         etcd://user:...@host
-            the user: a password stands in it
-            take it out, put it into an environment variable, and name that with password_en
+            the user: it contains a password
+            remove it, set it in an environment variable, and name that with password_env=NA
     "#]]
-    .assert_eq(&said(&wrong));
+    .assert_eq(&error_report(&wrong));
 }

@@ -1,9 +1,9 @@
 //! Blobs in a bucket or a directory.
 //!
-//! A directory that is not mounted is empty and reports every blob as absent. So a directory has a
-//! marker file, which is checked before and after absence is believed: the directory may be missing
-//! for a moment only. Buckets report themselves that they are gone, but only to a GET: a HEAD has
-//! no body to report it in.
+//! A directory that is not mounted is empty and would report every blob as absent. So a directory
+//! has a marker file. Absence counts only if the marker exists before and after the read, because
+//! the directory may be missing for a moment only. A missing bucket reports itself, but only to a
+//! GET: the response to a HEAD has no body.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::stores::{BlobError, Cause, Key};
 
 /// Suffix of the object names of blobs, as of rows.
 const SUFFIX: char = '!';
-/// Marker object: blobs are stored here.
+/// Name of the marker object, which shows that blobs are stored here.
 const MARKER: &str = "fulgurite-blobs";
-/// Error text if it is missing.
-const NO_MARKER: &str = "the mark of the place where blobs are is not there: is it mounted?";
+/// Error text if the marker is missing.
+const NO_MARKER: &str = "the marker file of the blob directory is missing: is it mounted?";
 
 /// Blobs in a bucket, or in any `object_store`.
 #[derive(Clone, Debug)]
@@ -46,8 +46,8 @@ impl BucketBlobs {
         Self { store, prefix, has_marker: false }
     }
 
-    /// The same for a place that may be empty by mistake: a marker shows that it is the right one.
-    /// It is created if `may_create`.
+    /// Requires a marker object, for a directory that may be empty by mistake. The marker is
+    /// created if `may_create`.
     ///
     /// # Errors
     /// [`BlobError::NotFound`] if the marker is missing, and others.
@@ -84,7 +84,7 @@ impl BucketBlobs {
         Some(BlobMeta { key, bytes: ByteCount::new(meta.size), written })
     }
 
-    async fn ask(&self, key: &Key, options: GetOptions) -> Result<GetResult, BlobError> {
+    async fn request(&self, key: &Key, options: GetOptions) -> Result<GetResult, BlobError> {
         let path = self.path(key);
         let get = async || {
             let answer = self.store.get_opts(&path, options.clone()).await;
@@ -94,8 +94,8 @@ impl BucketBlobs {
             Err(BlobError::NotFound) if self.has_marker => {}
             answer => return answer,
         }
-        // The place may have been missing just then: absence needs the marker before and after the
-        // read.
+        // The directory may have been missing just then: absence needs the marker before and after
+        // the read.
         self.check_marker().await?;
         let retried = get().await;
         if matches!(retried, Err(BlobError::NotFound)) {
@@ -104,7 +104,7 @@ impl BucketBlobs {
         retried
     }
 
-    /// Checks the marker, if the place has one.
+    /// Checks the marker, if one is required.
     async fn check_marker(&self) -> Result<(), BlobError> {
         if self.has_marker && self.store.head(&self.marker_path()).await.is_err() {
             return Err(BlobError::Unavailable(Cause::new(NO_MARKER)));
@@ -119,7 +119,7 @@ impl BucketBlobs {
             Ok(()) if self.has_marker => self.store.head(&self.path(key)).await.is_ok(),
             confirmed => confirmed.is_ok(),
         };
-        let reason = "the place was away while it was written";
+        let reason = "the directory was missing during the write";
         if confirmed { Ok(()) } else { Err(BlobError::Unknown(Cause::new(reason))) }
     }
 
@@ -136,7 +136,7 @@ impl BucketBlobs {
         match self.head(key).await {
             Ok(meta) if meta.bytes.get() < range.end => {
                 let (have, end) = (meta.bytes.get(), range.end);
-                BlobError::Corrupt(format!("it has {have} bytes, and was read up to {end}"))
+                BlobError::Corrupt(format!("it has {have} bytes, but was read up to byte {end}"))
             }
             _ => error,
         }
@@ -167,7 +167,7 @@ impl Blob for BucketBlobs {
         };
         if error == BlobError::NotFound {
             // A put cannot miss its object, so the bucket itself is missing.
-            return Err(BlobError::Unavailable(Cause::new("the bucket is not there")));
+            return Err(BlobError::Unavailable(Cause::new("the bucket does not exist")));
         }
         if error != BlobError::Exists {
             return Err(error);
@@ -177,7 +177,7 @@ impl Blob for BucketBlobs {
             Ok(false) => Err(BlobError::Exists),
             // Another write was in flight and was not applied, or the blob was removed since.
             Err(BlobError::NotFound) => {
-                let reason = "it was there and is not: another write is on its way";
+                let reason = "it existed and is now missing: another write is in flight";
                 Err(BlobError::Unavailable(Cause::new(reason)))
             }
             Err(error) => Err(error),
@@ -190,7 +190,7 @@ impl Blob for BucketBlobs {
         }
         let options =
             GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
-        let answer = match (self.ask(key, options).await, &range) {
+        let answer = match (self.request(key, options).await, &range) {
             (Ok(answer), _) => answer,
             (Err(error), None) => return Err(error),
             (Err(error), Some(range)) => {
@@ -204,7 +204,7 @@ impl Blob for BucketBlobs {
         let bytes = answer.bytes().await.map_err(|error| errors::to_blob_read_error(&error))?;
         let wanted = range.map_or(size, |range| range.end - range.start);
         if u64::try_from(bytes.len()) != Ok(wanted) {
-            let reason = format!("{} bytes came, and {wanted} were asked for", bytes.len());
+            let reason = format!("received {} of {wanted} requested bytes", bytes.len());
             return Err(BlobError::Corrupt(reason));
         }
         Ok(bytes)
@@ -212,25 +212,26 @@ impl Blob for BucketBlobs {
 
     async fn head(&self, key: &Key) -> Result<BlobMeta, BlobError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        let answer = match self.ask(key, options).await {
+        let answer = match self.request(key, options).await {
             // Ask again with a GET, which can return a reason.
             Err(BlobError::NotFound) if !self.has_marker => {
-                self.ask(key, GetOptions::default()).await?
+                self.request(key, GetOptions::default()).await?
             }
             other => other?,
         };
-        self.meta(&answer.meta).ok_or_else(|| BlobError::Corrupt("it has another key".to_owned()))
+        self.meta(&answer.meta)
+            .ok_or_else(|| BlobError::Corrupt("the object has another key".to_owned()))
     }
 
     async fn delete(&self, key: &Key) -> Result<(), BlobError> {
         let path = self.path(key);
         let delete =
-            async || self.store.delete(&path).await.map_err(|it| errors::to_blob_error(&it));
+            async || self.store.delete(&path).await.map_err(|error| errors::to_blob_error(&error));
         match delete().await {
             Err(BlobError::NotFound) => {}
             done => return done,
         }
-        // As for a read: the place may have been missing.
+        // As for a read: the directory may have been missing.
         self.check_marker().await?;
         match delete().await {
             Err(BlobError::NotFound) => self.check_marker().await,

@@ -29,7 +29,7 @@ const BUCKET_GONE: [&str; 4] =
     ["NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted", "bucket does not exist"];
 
 /// Errors of `object_store` for a tag of another store, raised before it sends anything.
-const FOREIGN: [&str; 2] = ["ETag required for conditional", "Version required for conditional"];
+const WRONG_TAG: [&str; 2] = ["ETag required for conditional", "Version required for conditional"];
 
 /// Meaning of an error, of any call.
 enum ErrorClass {
@@ -44,8 +44,8 @@ enum ErrorClass {
     Unknown,
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "errors of another crate may become more")]
-fn class(error: &Error) -> ErrorClass {
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other crate may add errors")]
+fn classify(error: &Error) -> ErrorClass {
     match error {
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
             ErrorClass::Conflict
@@ -81,7 +81,7 @@ fn classify_transport(error: &Error) -> ErrorClass {
         source = cause.source();
     }
     // A tag of another kind of store never matches a row here. No request was sent.
-    if FOREIGN.iter().any(|foreign| error_chain(error).contains(foreign)) {
+    if WRONG_TAG.iter().any(|text| error_chain(error).contains(text)) {
         return ErrorClass::Conflict;
     }
     class
@@ -105,11 +105,11 @@ fn cause(error: &Error) -> Cause {
 
 /// Maps the error of a row write.
 pub(super) fn to_write_error(error: &Error) -> TableError {
-    match class(error) {
+    match classify(error) {
         ErrorClass::Conflict => TableError::Conflict(None),
         ErrorClass::Denied => TableError::Denied(cause(error)),
         ErrorClass::Throttled(wait) => TableError::Throttled(wait),
-        ErrorClass::Unsupported => TableError::Unsupported("write on a condition"),
+        ErrorClass::Unsupported => TableError::Unsupported("write conditionally"),
         ErrorClass::Absent | ErrorClass::BucketGone | ErrorClass::NotSent | ErrorClass::Refused => {
             TableError::Unavailable(cause(error))
         }
@@ -119,7 +119,7 @@ pub(super) fn to_write_error(error: &Error) -> TableError {
 
 /// Maps the error of a read: an unknown outcome counts as not done.
 pub(super) fn into_read_error(error: &Error) -> TableError {
-    if matches!(class(error), ErrorClass::Conflict) {
+    if matches!(classify(error), ErrorClass::Conflict) {
         return TableError::Unavailable(cause(error));
     }
     to_write_error(error).into_read_error()
@@ -127,12 +127,12 @@ pub(super) fn into_read_error(error: &Error) -> TableError {
 
 /// Maps the error of a row read: whether it states that the row does not exist.
 pub(super) fn check_absent(error: &Error) -> Result<(), TableError> {
-    if matches!(class(error), ErrorClass::Absent) { Ok(()) } else { Err(into_read_error(error)) }
+    if matches!(classify(error), ErrorClass::Absent) { Ok(()) } else { Err(into_read_error(error)) }
 }
 
 /// Maps the error of a blob call.
 pub(super) fn to_blob_error(error: &Error) -> BlobError {
-    match class(error) {
+    match classify(error) {
         ErrorClass::Conflict => BlobError::Exists,
         ErrorClass::Absent => BlobError::NotFound,
         ErrorClass::Denied => BlobError::Denied(cause(error)),

@@ -98,7 +98,7 @@ impl Table for BucketTable {
     }
 
     async fn remove(&self, _: &Key, _: &Tag) -> Result<(), TableError> {
-        Err(TableError::Unsupported("remove a row only if it is still the one that is named"))
+        Err(TableError::Unsupported("remove a row conditionally"))
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {

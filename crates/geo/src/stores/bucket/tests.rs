@@ -13,7 +13,7 @@ use crate::stores::{Blob as _, BlobError};
 /// What a server does with every request.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Says(u16, &'static str),
+    Responds(u16, &'static str),
     /// It reads the request and closes the connection.
     Closes,
     /// It never answers.
@@ -24,15 +24,15 @@ enum Answer {
 async fn bucket(answer: Answer) -> (Arc<dyn ObjectStore>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 1 << 16];
             let _ = stream.read(&mut request).await;
             counted.fetch_add(1, Ordering::SeqCst);
             match answer {
-                Answer::Says(status, body) => {
+                Answer::Responds(status, body) => {
                     let length = body.len();
                     let text = format!(
                         "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nretry-after: 7\r\n\
@@ -45,14 +45,14 @@ async fn bucket(answer: Answer) -> (Arc<dyn ObjectStore>, Arc<AtomicUsize>) {
             }
         }
     });
-    (store(port), asked)
+    (store(port), requests)
 }
 
 fn store(port: u16) -> Arc<dyn ObjectStore> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let within = std::time::Duration::from_millis(300);
+    let timeout = std::time::Duration::from_millis(300);
     let store = AmazonS3Builder::new()
-        .with_client_options(ClientOptions::new().with_timeout(within))
+        .with_client_options(ClientOptions::new().with_timeout(timeout))
         .with_endpoint(format!("http://127.0.0.1:{port}"))
         .with_allow_http(true)
         .with_region("us-east-1")
@@ -64,9 +64,9 @@ fn store(port: u16) -> Arc<dyn ObjectStore> {
     Arc::new(store.build().unwrap())
 }
 
-/// Returns the error as a word.
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is no word here is another")]
-fn word(error: &TableError) -> &'static str {
+/// Returns the name of an error.
+#[expect(clippy::wildcard_enum_match_arm, reason = "these errors are not expected here")]
+fn error_name(error: &TableError) -> &'static str {
     match error {
         TableError::Conflict(None) => "conflict",
         TableError::Unknown(_) => "unknown",
@@ -79,36 +79,36 @@ fn word(error: &TableError) -> &'static str {
 }
 
 #[tokio::test]
-async fn every_answer_says_whether_it_happened() {
-    use Answer::{Closes, Hangs, Says};
+async fn http_responses_map_to_call_certainty() {
+    use Answer::{Closes, Hangs, Responds};
     let cases = [
         // Results of a create, of an update, of a read; then of the read of a blob.
-        (Says(412, ""), ["conflict", "conflict", "unavailable"]),
+        (Responds(412, ""), ["conflict", "conflict", "unavailable"]),
         (
-            Says(409, "<Code>ConditionalRequestConflict</Code>"),
+            Responds(409, "<Code>ConditionalRequestConflict</Code>"),
             ["conflict", "conflict", "unavailable"],
         ),
-        (Says(404, "<Code>NoSuchKey</Code>"), ["unavailable", "conflict", "absent"]),
-        (Says(404, "<Code>NoSuchBucket</Code>"), ["unavailable", "conflict", "unavailable"]),
-        (Says(403, ""), ["denied", "denied", "denied"]),
-        (Says(401, ""), ["denied", "denied", "denied"]),
-        (Says(400, ""), ["unavailable", "unavailable", "unavailable"]),
-        (Says(429, ""), ["throttled for 7 s"; 3]),
-        (Says(503, "<Code>SlowDown</Code>"), ["throttled for 7 s"; 3]),
-        (Says(503, ""), ["unknown", "unknown", "unavailable"]),
-        (Says(500, ""), ["unknown", "unknown", "unavailable"]),
-        (Says(501, ""), ["unsupported", "unsupported", "unsupported"]),
+        (Responds(404, "<Code>NoSuchKey</Code>"), ["unavailable", "conflict", "absent"]),
+        (Responds(404, "<Code>NoSuchBucket</Code>"), ["unavailable", "conflict", "unavailable"]),
+        (Responds(403, ""), ["denied", "denied", "denied"]),
+        (Responds(401, ""), ["denied", "denied", "denied"]),
+        (Responds(400, ""), ["unavailable", "unavailable", "unavailable"]),
+        (Responds(429, ""), ["throttled for 7 s"; 3]),
+        (Responds(503, "<Code>SlowDown</Code>"), ["throttled for 7 s"; 3]),
+        (Responds(503, ""), ["unknown", "unknown", "unavailable"]),
+        (Responds(500, ""), ["unknown", "unknown", "unavailable"]),
+        (Responds(501, ""), ["unsupported", "unsupported", "unsupported"]),
         (Closes, ["unknown", "unknown", "unavailable"]),
         (Hangs, ["unknown", "unknown", "unavailable"]),
     ];
     let key = Key::new("a").unwrap();
     for (answer, expected) in cases {
-        let (store, asked) = bucket(answer).await;
+        let (store, requests) = bucket(answer).await;
         let table = BucketTable::new(store, Path::from("rows"));
         let create = table.cas(&key, Expect::Absent, "row".into()).await.unwrap_err();
         let old = Expect::Is(tag(Some("\"old\"".to_owned()), None));
-        let asked_before = asked.load(Ordering::SeqCst);
-        assert_eq!(asked_before, 1, "{answer:?}: nothing is tried again");
+        let request_count = requests.load(Ordering::SeqCst);
+        assert_eq!(request_count, 1, "{answer:?}: no call is retried");
         let (update, read) = if matches!(answer, Hangs) {
             // Its only connection stays occupied.
             (create.clone(), TableError::Unavailable(crate::stores::Cause::new("as above")))
@@ -117,21 +117,25 @@ async fn every_answer_says_whether_it_happened() {
             match table.read(&key).await {
                 Ok(row) => {
                     assert_eq!((row, expected[2]), (None, "absent"), "{answer:?}");
-                    assert_eq!([word(&create), word(&update)], expected[..2], "{answer:?}");
+                    assert_eq!(
+                        [error_name(&create), error_name(&update)],
+                        expected[..2],
+                        "{answer:?}"
+                    );
                     continue;
                 }
                 Err(read) => (update, read),
             }
         };
-        let words = [word(&create), word(&update), word(&read)];
-        assert_eq!(words, expected, "{answer:?}: {create:?} {update:?} {read:?}");
+        let names = [error_name(&create), error_name(&update), error_name(&read)];
+        assert_eq!(names, expected, "{answer:?}: {create:?} {update:?} {read:?}");
         let shown = format!("{create:?} {create}");
         assert!(!shown.contains("a-secret"), "{shown}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_was_not_asked() {
+async fn unreachable_server_means_not_executed() {
     let port = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap().port()
@@ -143,26 +147,26 @@ async fn a_server_that_is_not_there_was_not_asked() {
 }
 
 #[tokio::test]
-async fn a_blob_is_absent_only_when_the_store_says_so() {
+async fn blob_is_absent_only_if_store_says_so() {
     let key = Key::new("a").unwrap();
     for (answer, is_absent) in [
-        (Answer::Says(404, "<Code>NoSuchKey</Code>"), true),
-        (Answer::Says(404, "<Code>NoSuchBucket</Code>"), false),
-        (Answer::Says(500, ""), false),
+        (Answer::Responds(404, "<Code>NoSuchKey</Code>"), true),
+        (Answer::Responds(404, "<Code>NoSuchBucket</Code>"), false),
+        (Answer::Responds(500, ""), false),
         (Answer::Closes, false),
     ] {
         let (store, _) = bucket(answer).await;
         let blobs = BucketBlobs::new(store, Path::from("blobs"));
         for error in [blobs.get(&key, None).await.err(), blobs.get(&key, Some(1..2)).await.err()] {
-            let said = error.as_ref() == Some(&BlobError::NotFound);
-            assert_eq!(said, is_absent, "{answer:?}: {error:?}");
+            let is_not_found = error.as_ref() == Some(&BlobError::NotFound);
+            assert_eq!(is_not_found, is_absent, "{answer:?}: {error:?}");
             assert!(is_absent || matches!(error, Some(BlobError::Unavailable(_))), "{error:?}");
         }
     }
 }
 
 #[test]
-fn tags_are_what_the_store_says_of_an_image() {
+fn tags_round_trip() {
     let some = |text: &str| Some(text.to_owned());
     for (e_tag, number) in [(some("\"x\""), None), (None, some("7")), (some("y"), some("8"))] {
         let back = version(&tag(e_tag.clone(), number.clone()));

@@ -84,7 +84,7 @@ impl Files {
         match fs::read_to_string(root.join(MARKER)) {
             Ok(text) if text == MARKER_TEXT => return Ok(Self { root, fault_hook: None }),
             Ok(text) => {
-                let what = format!("its mark is {:?}, and not {MARKER_TEXT:?}", head(&text));
+                let what = format!("its marker is {:?}, not {MARKER_TEXT:?}", head(&text));
                 return Err(OpenError::Foreign { place, what });
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -93,8 +93,8 @@ impl Files {
         if !may_create {
             return Err(OpenError::Missing { what: "table", place });
         }
-        if let Some(foreign_entry) = foreign_entry(&root).map_err(failed)? {
-            let what = format!("it is no table, and it is not empty: it has \"{foreign_entry}\"");
+        if let Some(unknown_entry) = unknown_entry(&root).map_err(failed)? {
+            let what = format!("it is neither a table nor empty: it contains \"{unknown_entry}\"");
             return Err(OpenError::Foreign { place, what });
         }
         create(&root).map_err(failed)?;
@@ -145,7 +145,7 @@ impl Files {
         decode(key, &bytes).map(Some).map_err(damaged)
     }
 
-    /// Completes a change that its process did not: makes the visible row durable.
+    /// Completes a change whose process died: makes the visible row durable.
     pub(super) fn settle(&self, guard: &Guard) -> Result<(), TableError> {
         if guard.is_settled()? {
             return Ok(());
@@ -263,7 +263,7 @@ impl Files {
 }
 
 /// Returns the first entry in a directory that does not belong to a table being created.
-fn foreign_entry(root: &Path) -> io::Result<Option<String>> {
+fn unknown_entry(root: &Path) -> io::Result<Option<String>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

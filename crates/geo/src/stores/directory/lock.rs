@@ -30,16 +30,16 @@ pub(super) struct Locks {
     tries: u32,
 }
 
-/// A lock that is held until this is dropped, or the process ends.
+/// Guard of a lock, which is held until this is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Guard {
     stripe: usize,
     file: File,
-    _place: QueueGuard,
+    _queue_guard: QueueGuard,
 }
 
 #[derive(Debug)]
-#[expect(dead_code, reason = "a place in the queue is kept and not looked at")]
+#[expect(dead_code, reason = "a place in the queue is held, but never read")]
 enum QueueGuard {
     Shared(OwnedRwLockReadGuard<()>),
     Exclusive(OwnedRwLockWriteGuard<()>),
@@ -72,7 +72,7 @@ impl Locks {
         let mut backoff = LOCK_BACKOFF_MIN;
         for _ in 0..self.tries {
             match flock(&file, operation) {
-                Ok(()) => return Ok(Guard { stripe, file, _place: queue_guard }),
+                Ok(()) => return Ok(Guard { stripe, file, _queue_guard: queue_guard }),
                 Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(backoff).await,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(to_table_error(&error.into())),

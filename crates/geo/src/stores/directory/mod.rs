@@ -12,7 +12,7 @@
 //! renames the image over the row, fsyncs the folders, and truncates the lock file. A process that
 //! dies leaves the old row or the new one. If it dies between the last steps, or a sync fails, the
 //! row is visible but may be lost in a power cut. So a process that finds a key in the lock file
-//! writes that row again before it believes anything.
+//! writes that row again before it uses it.
 //!
 //! Not for network file systems, whose flock and rename do not guarantee this.
 //! docs/formats/site-table.md.
@@ -94,7 +94,7 @@ impl DirectoryTable {
     }
 }
 
-/// Runs `work` on a blocking thread. Work that was started completes, whether or not anybody waits.
+/// Runs `work` on a blocking thread. Started work completes even if nobody waits for it.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TableError> + Send + 'static,
 ) -> Result<T, TableError> {

@@ -36,25 +36,27 @@ pub(crate) fn encode(key: &Key, row: &Row) -> Vec<u8> {
     file
 }
 
-/// Decodes a row, if these bytes are that of `key`.
+/// Decodes a row, if these bytes are the row under `key`.
 pub(crate) fn decode(key: &Key, file: &[u8]) -> Result<Row, String> {
-    let cut = || "it is cut".to_owned();
-    let (body, expected) = file.split_last_chunk::<SUM_BYTES>().ok_or_else(cut)?;
-    let (fixed, rest) = body.split_first_chunk::<FIXED>().ok_or_else(cut)?;
+    let truncated = || "it is truncated".to_owned();
+    let (body, expected) = file.split_last_chunk::<SUM_BYTES>().ok_or_else(truncated)?;
+    let (fixed, rest) = body.split_first_chunk::<FIXED>().ok_or_else(truncated)?;
     let [m0, m1, m2, m3, m4, m5, m6, m7, version, tag, k0, k1, r0, r1, r2, r3] = *fixed;
     if [m0, m1, m2, m3, m4, m5, m6, m7] != MAGIC {
-        return Err("it does not begin as a row does".to_owned());
+        return Err("it does not start like a row".to_owned());
     }
     if version != VERSION {
-        return Err(format!("it is of version {version}, which this program does not know"));
+        return Err(format!(
+            "it has format version {version}, which this program does not support"
+        ));
     }
     if sum(&[body]) != u64::from_le_bytes(*expected) {
-        return Err("its sum is not that of its bytes".to_owned());
+        return Err("its checksum does not match".to_owned());
     }
     let (tag, key_bytes) = (usize::from(tag), usize::from(u16::from_le_bytes([k0, k1])));
     let row = usize::try_from(u32::from_le_bytes([r0, r1, r2, r3])).unwrap_or(usize::MAX);
     if rest.len().checked_sub(tag + key_bytes) != Some(row) {
-        return Err(cut());
+        return Err(truncated());
     }
     let (tag, rest) = rest.split_at(tag);
     let (found, row) = rest.split_at(key_bytes);

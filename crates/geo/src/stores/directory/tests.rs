@@ -9,7 +9,7 @@ use super::*;
 use crate::stores::tests::entropy;
 use crate::stores::{Decision, Guess, NoBackoff, transact};
 
-fn at(text: &str) -> Key {
+fn row_key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
@@ -37,7 +37,7 @@ const FULL: i32 = rustix::io::Errno::NOSPC.raw_os_error();
 const BROKEN: i32 = rustix::io::Errno::IO.raw_os_error();
 
 #[tokio::test]
-async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone() {
+async fn failed_step_is_reported_and_table_recovers() {
     use DirectoryStep::{
         CloseChange, MakeFolders, OpenChange, Rename, SyncFolders, SyncImage, WriteImage,
     };
@@ -46,15 +46,15 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
     let table = DirectoryTable::open(folder.path(), true, entropy(1)).unwrap();
     let table = table.with_fault_hook(fault.fault_hook());
     let mut before = Bytes::from_static(b"first");
-    let mut tag = table.cas(&at("a/b"), Expect::Absent, before.clone()).await.unwrap();
+    let mut tag = table.cas(&row_key("a/b"), Expect::Absent, before.clone()).await.unwrap();
     for code in [FULL, BROKEN] {
         for step in DirectoryStep::ALL {
             let new = Bytes::from(format!("{step:?} {code}"));
             fault.set(Some((step, code)));
-            let answer = table.cas(&at("a/b"), Expect::Is(tag.clone()), new.clone()).await;
-            let during = table.read(&at("a/b")).await;
+            let answer = table.cas(&row_key("a/b"), Expect::Is(tag.clone()), new.clone()).await;
+            let during = table.read(&row_key("a/b")).await;
             fault.set(None);
-            let after = table.read(&at("a/b")).await.unwrap().unwrap();
+            let after = table.read(&row_key("a/b")).await.unwrap().unwrap();
             match step {
                 // Nothing changed, and the error says so.
                 MakeFolders | WriteImage | SyncImage | OpenChange => {
@@ -83,43 +83,43 @@ async fn a_step_that_fails_is_told_and_the_table_goes_on_when_its_cause_is_gone(
     // A transaction succeeds as well.
     fault.set(Some((SyncFolders, BROKEN)));
     let decide = |_: Option<&[u8]>| Decision::Write(Bytes::from_static(b"last"), ());
-    assert!(transact(&table, &at("a/b"), Guess::Nothing, &NoBackoff, decide).await.is_err());
+    assert!(transact(&table, &row_key("a/b"), Guess::Nothing, &NoBackoff, decide).await.is_err());
     fault.set(None);
-    transact(&table, &at("a/b"), Guess::Nothing, &NoBackoff, decide).await.unwrap();
-    assert_eq!(&*table.read(&at("a/b")).await.unwrap().unwrap().bytes, b"last");
+    transact(&table, &row_key("a/b"), Guess::Nothing, &NoBackoff, decide).await.unwrap();
+    assert_eq!(&*table.read(&row_key("a/b")).await.unwrap().unwrap().bytes, b"last");
 }
 
 #[tokio::test]
-async fn other_rows_do_not_wait_for_a_damaged_one() {
+async fn damaged_row_does_not_block_other_rows() {
     let folder = tempfile::tempdir().unwrap();
     let table = DirectoryTable::open(folder.path(), true, entropy(2)).unwrap();
     for row in ["a", "b"] {
-        table.cas(&at(row), Expect::Absent, "row".into()).await.unwrap();
+        table.cas(&row_key(row), Expect::Absent, "row".into()).await.unwrap();
     }
     let path = folder.path().join("rows/a!");
     let whole = fs::read(&path).unwrap();
-    for at_byte in 0..whole.len() {
+    for index in 0..whole.len() {
         let mut damaged = whole.clone();
-        damaged[at_byte] ^= 0x40;
+        damaged[index] ^= 0x40;
         fs::write(&path, damaged).unwrap();
-        let error = table.read(&at("a")).await.unwrap_err();
-        assert!(matches!(error, TableError::Corrupt(_)), "byte {at_byte}: {error:?}");
+        let error = table.read(&row_key("a")).await.unwrap_err();
+        assert!(matches!(error, TableError::Corrupt(_)), "byte {index}: {error:?}");
     }
     // A row of another key, one that is truncated, one that is too long.
     let other = fs::read(folder.path().join("rows/b!")).unwrap();
     for wrong in [&other, &whole[..whole.len() - 1], &[&whole[..], b"x"].concat(), &[]] {
         fs::write(&path, wrong).unwrap();
-        let error = table.cas(&at("a"), Expect::Absent, "x".into()).await.unwrap_err();
+        let error = table.cas(&row_key("a"), Expect::Absent, "x".into()).await.unwrap_err();
         assert!(matches!(error, TableError::Corrupt(_)), "{error:?}");
     }
-    assert!(table.read(&at("b")).await.is_ok());
+    assert!(table.read(&row_key("b")).await.is_ok());
     // A caller that knows that it is damaged can erase it.
-    table.erase(&at("a")).await.unwrap();
-    table.cas(&at("a"), Expect::Absent, "again".into()).await.unwrap();
+    table.erase(&row_key("a")).await.unwrap();
+    table.cas(&row_key("a"), Expect::Absent, "again".into()).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_is_no_table_is_refused() {
+async fn directory_that_is_not_a_table_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let open = |may_create| DirectoryTable::open(folder.path(), may_create, entropy(3));
     assert!(matches!(open(false), Err(OpenError::Missing { .. })));
@@ -136,74 +136,74 @@ async fn what_is_no_table_is_refused() {
     // A table whose files are gone is not an empty table.
     fs::remove_dir_all(folder.path()).unwrap();
     fs::create_dir(folder.path()).unwrap();
-    let error = table.read(&at("a")).await.unwrap_err();
+    let error = table.read(&row_key("a")).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
-    let error = table.cas(&at("a"), Expect::Absent, "x".into()).await.unwrap_err();
+    let error = table.cas(&row_key("a"), Expect::Absent, "x".into()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_lock_that_is_never_let_go_is_not_waited_for_for_ever() {
+async fn waiting_for_a_held_lock_times_out() {
     let folder = tempfile::tempdir().unwrap();
     let table = DirectoryTable::open(folder.path(), true, entropy(4)).unwrap();
     let locks = Arc::new(Locks::new(folder.path(), 20));
     let table = DirectoryTable { locks, ..table };
-    table.cas(&at("a"), Expect::Absent, "row".into()).await.unwrap();
+    table.cas(&row_key("a"), Expect::Absent, "row".into()).await.unwrap();
     // Another process that holds all locks.
-    let mut held = Vec::new();
+    let mut held_locks = Vec::new();
     for stripe in fs::read_dir(folder.path().join("locks")).unwrap() {
         let file = fs::File::open(stripe.unwrap().path()).unwrap();
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
-        held.push(file);
+        held_locks.push(file);
     }
     for answer in [
-        table.read(&at("a")).await.map(|_| ()),
-        table.cas(&at("b"), Expect::Absent, "row".into()).await.map(|_| ()),
+        table.read(&row_key("a")).await.map(|_| ()),
+        table.cas(&row_key("b"), Expect::Absent, "row".into()).await.map(|_| ()),
     ] {
         let error = answer.unwrap_err();
         assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
         assert!(error.to_string().contains("lock"), "{error}");
     }
-    held.clear();
-    assert!(table.read(&at("a")).await.unwrap().is_some());
+    held_locks.clear();
+    assert!(table.read(&row_key("a")).await.unwrap().is_some());
 }
 
 #[test]
-fn the_file_of_a_row_stays_as_it_is() {
+fn row_file_format_is_stable() {
     let row = Row { bytes: Bytes::from_static(b"a row"), tag: Tag::new(vec![7; 16]) };
-    let file = encode(&at("a/b"), &row);
+    let file = encode(&row_key("a/b"), &row);
     expect_test::expect![["46554c4753524f570110030005000000070707070707070707070707070707076\
          12f626120726f77"]]
     .assert_eq(&hex::encode(&file[..file.len() - 8]));
-    assert_eq!(decode(&at("a/b"), &file), Ok(row));
-    assert!(decode(&at("a/c"), &file).unwrap_err().contains("a/b"));
+    assert_eq!(decode(&row_key("a/b"), &file), Ok(row));
+    assert!(decode(&row_key("a/c"), &file).unwrap_err().contains("a/b"));
 }
 
 #[tokio::test]
-async fn a_directory_that_goes_away_has_no_rows_and_is_not_made_anew() {
+async fn missing_directory_is_unavailable_not_recreated() {
     let temporary = tempfile::tempdir().unwrap();
     let (folder, away) = (temporary.path().join("table"), temporary.path().join("away"));
     let table = DirectoryTable::open(&folder, true, entropy(1)).unwrap();
-    table.cas(&at("a/b"), Expect::Absent, Bytes::from_static(b"row")).await.unwrap();
+    table.cas(&row_key("a/b"), Expect::Absent, Bytes::from_static(b"row")).await.unwrap();
     // In the middle of a change.
     let (from, to) = (folder.clone(), away.clone());
     let goes = FaultHook::new(move |step| {
         if step == DirectoryStep::MakeFolders { fs::rename(&from, &to) } else { Ok(()) }
     });
     let written = table.clone().with_fault_hook(goes);
-    let error = written.cas(&at("c/d"), Expect::Absent, Bytes::new()).await.unwrap_err();
+    let error = written.cas(&row_key("c/d"), Expect::Absent, Bytes::new()).await.unwrap_err();
     assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
     assert!(!folder.exists());
     // Past the lock, which was acquired while the directory existed.
     for key in ["a/b", "c/d"] {
-        let error = table.files.read(&at(key)).unwrap_err();
+        let error = table.files.read(&row_key(key)).unwrap_err();
         assert!(matches!(error, TableError::Unavailable(_)), "{error:?}");
     }
-    for prefix in [None, Some(at("a")), Some(at("x"))] {
+    for prefix in [None, Some(row_key("a")), Some(row_key("x"))] {
         let first = table.scan(prefix.as_ref(), None).next().await;
         assert!(matches!(first, Some(Err(TableError::Unavailable(_)))), "{prefix:?}: {first:?}");
     }
     fs::rename(&away, &folder).unwrap();
-    assert_eq!(table.read(&at("a/b")).await.unwrap().unwrap().bytes, "row");
-    assert_eq!(table.read(&at("c/d")).await, Ok(None));
+    assert_eq!(table.read(&row_key("a/b")).await.unwrap().unwrap().bytes, "row");
+    assert_eq!(table.read(&row_key("c/d")).await, Ok(None));
 }

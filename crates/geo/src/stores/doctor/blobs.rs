@@ -63,18 +63,18 @@ impl<'a> Subject<'a> {
         self.blobs.create(&key, body.clone()).await.map_err(|e| describe("the same write", &e))?;
         match self.blobs.create(&key, other).await {
             Err(BlobError::Exists) => {}
-            Ok(()) => return Err("a blob was written over another, or as if".to_owned()),
-            Err(error) => return Err(describe("a write over another blob", &error)),
+            Ok(()) => return Err("a blob was overwritten, or the store claims so".to_owned()),
+            Err(error) => return Err(describe("an overwrite of a blob", &error)),
         }
-        self.is_there(self.blobs, &key, &body).await?;
-        passed("a blob is written once, the same once more, and no other over it")
+        self.check_stored(self.blobs, &key, &body).await?;
+        passed("a blob is written once; an identical write succeeds, any other is refused")
     }
 
-    async fn is_there(&self, blobs: &dyn Blob, key: &Key, body: &Bytes) -> Result<(), String> {
+    async fn check_stored(&self, blobs: &dyn Blob, key: &Key, body: &Bytes) -> Result<(), String> {
         let found = blobs.get(key, None).await.map_err(|error| describe("a read", &error))?;
-        let meta = blobs.head(key).await.map_err(|error| describe("a look", &error))?;
+        let meta = blobs.head(key).await.map_err(|error| describe("a head request", &error))?;
         if found != *body || Ok(meta.bytes.get()) != u64::try_from(body.len()) || meta.key != *key {
-            return Err("a blob that was acknowledged is not the one that is there".to_owned());
+            return Err("a stored blob differs from the acknowledged one".to_owned());
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
             let won: Vec<&Bytes> = won.map(|(body, _)| body).collect();
             match &*won {
                 [] => without += 1,
-                [winner] => self.is_there(self.blobs, &key, winner).await?,
+                [winner] => self.check_stored(self.blobs, &key, winner).await?,
                 several => {
                     let count = several.len();
                     return Err(format!("{count} of {WRITERS} writers of one blob won"));
@@ -112,7 +112,7 @@ impl<'a> Subject<'a> {
         for round in 0..ROUNDS {
             let (key, body) = (self.key("second", round), self.body());
             self.blobs.create(&key, body.clone()).await.map_err(|e| describe("a write", &e))?;
-            self.is_there(self.second, &key, &body).await?;
+            self.check_stored(self.second, &key, &body).await?;
         }
         passed(format!("{ROUNDS} blobs were read over another connection at once"))
     }
@@ -123,10 +123,10 @@ impl<'a> Subject<'a> {
         self.blobs.create(&key, body.clone()).await.map_err(|error| describe("a write", &error))?;
         for (begin, end) in [(0, 1), (0, 5000), (17, 4099), (4999, 5000)] {
             let part = self.blobs.get(&key, Some(begin..end)).await;
-            let part = part.map_err(|error| describe("a read of a part", &error))?;
+            let part = part.map_err(|error| describe("a range read", &error))?;
             let whole = usize::try_from(begin).ok().zip(usize::try_from(end).ok());
             if whole.and_then(|(begin, end)| body.get(begin..end)) != Some(&*part) {
-                return Err(format!("bytes {begin} to {end} are others"));
+                return Err(format!("bytes {begin} to {end} differ from what was written"));
             }
         }
         for (begin, end) in [(4000, 6000), (6000, 7000)] {
@@ -134,12 +134,12 @@ impl<'a> Subject<'a> {
                 Err(BlobError::Corrupt(_)) => {}
                 Ok(part) => {
                     let (have, need) = (part.len(), end - begin);
-                    return Err(format!("{have} bytes were given for {need} that are not there"));
+                    return Err(format!("a read past the end returned {have} of {need} bytes"));
                 }
-                Err(error) => return Err(describe("a read behind the end", &error)),
+                Err(error) => return Err(describe("a read past the end", &error)),
             }
         }
-        passed("parts are those that were asked for, and end where the blob does")
+        passed("range reads return the requested bytes and end with the blob")
     }
 
     /// Checks that removed blobs are gone and not listed.
@@ -147,30 +147,27 @@ impl<'a> Subject<'a> {
         let (key, body) = (self.key("removal", 0), self.body());
         let is_absent = |found: Result<Bytes, BlobError>| match found {
             Err(BlobError::NotFound) => Ok(()),
-            Ok(_) => Err("a blob that is not there was read".to_owned()),
-            Err(error) => Err(describe("a read of what is not there", &error)),
+            Ok(_) => Err("a missing blob was read".to_owned()),
+            Err(error) => Err(describe("a read of a missing blob", &error)),
         };
         is_absent(self.blobs.get(&key, None).await)?;
-        self.blobs
-            .delete(&key)
-            .await
-            .map_err(|e| describe("a removal of what is not there", &e))?;
+        self.blobs.delete(&key).await.map_err(|e| describe("a removal of a missing blob", &e))?;
         self.blobs.create(&key, body).await.map_err(|error| describe("a write", &error))?;
         let listed = |before| self.second.list(Some(self.prefix), before).try_collect::<Vec<_>>();
         let found = listed(LATER).await.map_err(|error| describe("a list", &error))?;
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keys: BTreeSet<Key> = found.into_iter().map(|meta| meta.key).collect();
         if !keys.contains(&key) || !keys.is_subset(&used) {
-            return Err(format!("{} blobs are listed, and not those that are there", keys.len()));
+            return Err(format!("{} blobs are listed, but not the existing ones", keys.len()));
         }
         let older = listed(UnixTime::from_millis(0)).await.map_err(|e| describe("a list", &e))?;
         if !older.is_empty() {
-            return Err(format!("{} blobs are listed as older than any", older.len()));
+            return Err(format!("{} blobs are listed, though none is that old", older.len()));
         }
         self.blobs.delete(&key).await.map_err(|error| describe("a removal", &error))?;
         is_absent(self.second.get(&key, None).await)?;
         self.blobs.delete(&key).await.map_err(|error| describe("the same removal", &error))?;
-        passed("what is removed is not there, and that is no error")
+        passed("a removed blob is gone, and removing it again is no error")
     }
 
     /// Removes what the checks left.
@@ -182,7 +179,7 @@ impl<'a> Subject<'a> {
         let left = self.blobs.list(Some(self.prefix), LATER).try_collect::<Vec<_>>().await;
         match left.map_err(|error| describe("a list", &error))?.len() {
             0 => passed(format!("{} blobs removed, none is left", used.len())),
-            left => Err(format!("{left} blobs were removed and are still listed")),
+            left => Err(format!("{left} removed blobs are still listed")),
         }
     }
 }

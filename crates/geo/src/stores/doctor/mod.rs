@@ -1,8 +1,8 @@
 //! The doctor: checks that a store does what sites rely on, and reports what it observed.
 //!
-//! Some stores accept a conditional write and answer as if they had checked the condition, but have
-//! not. Nothing built on such a store is correct. So a store is examined before it holds a row that
-//! matters, and is refused if it fails; the report can be stored.
+//! Some stores accept a conditional write and acknowledge it without checking the condition.
+//! Nothing built on such a store is correct. So a store is examined before it holds any rows, and
+//! is refused if it fails; the report can be stored.
 //!
 //! Everything happens below one key, which must be empty before and is empty after, and without a
 //! clock. Not here: the speed of a store, and its behavior in a power cut.
@@ -58,7 +58,7 @@ pub fn examine<'a>(
             return Err(DoctorError::Occupied { key });
         }
         let subject = Subject { table, second, prefix, entropy, used: Mutex::default() };
-        // A table that lies may hide it from a scan.
+        // A faulty table may hide rows from a scan.
         let first = subject.key("kept", 0);
         if table.read(&first).await?.is_some() {
             return Err(DoctorError::Occupied { key: first });
@@ -143,7 +143,7 @@ impl Subject<'_> {
             left += usize::from(read(self.table, key).await?.is_some());
         }
         if left > 0 {
-            return Err(format!("{left} of {} rows were erased and are still there", used.len()));
+            return Err(format!("{left} of {} erased rows still exist", used.len()));
         }
         passed(format!("{} rows erased, none is left", used.len()))
     }
@@ -187,13 +187,13 @@ async fn refused(
     let what = match table.cas(key, expect, bytes.clone()).await {
         Ok(_) => "was acknowledged".to_owned(),
         Err(TableError::Conflict(_)) => String::new(),
-        Err(error) => return Err(describe("a write that should meet a conflict", &error)),
+        Err(error) => return Err(describe("a write that should conflict", &error)),
     };
     let found = read(table, key).await?.map(|row| row.bytes);
     match (what.is_empty(), found.as_ref() == current) {
         (true, true) => Ok(()),
-        (false, true) => Err(format!("a write that should be refused {what}, and has no effect")),
-        (false, false) => Err(format!("a write that should be refused {what}, and took place")),
-        (true, false) => Err("a write was refused, and changed the row".to_owned()),
+        (false, true) => Err(format!("a write that should be refused {what}, but has no effect")),
+        (false, false) => Err(format!("a write that should be refused {what} and took effect")),
+        (true, false) => Err("a write was refused, but changed the row".to_owned()),
     }
 }

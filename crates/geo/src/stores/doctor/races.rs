@@ -62,7 +62,7 @@ pub(super) async fn update(subject: &Subject<'_>) -> CheckResult {
     let mut rounds = Rounds::default();
     for _ in 0..ROUNDS {
         let Some(row) = read(subject.table, &key).await? else {
-            return Err("a row that was written is not there".to_owned());
+            return Err("a written row is missing".to_owned());
         };
         race(subject, &key, &Expect::Is(row.tag), &mut rounds).await?;
     }
@@ -100,15 +100,15 @@ async fn race(
     match &*won {
         [] => {
             rounds.none += 1;
-            let is_fine = current == before || current.iter().any(|row| unknown.contains(&row));
-            if !is_fine {
-                rounds.wrong.push("nobody won, and the row changed".to_owned());
+            let is_valid = current == before || current.iter().any(|row| unknown.contains(&row));
+            if !is_valid {
+                rounds.wrong.push("no writer won, but the row changed".to_owned());
             }
         }
         [winner] => {
             rounds.one += 1;
             if current.as_ref() != Some(*winner) {
-                rounds.wrong.push("the row is not what its one winner wrote".to_owned());
+                rounds.wrong.push("the row is not what the winner wrote".to_owned());
             }
         }
         _ => rounds.several += 1,
@@ -147,7 +147,7 @@ async fn count(subject: &Subject<'_>, table: &dyn Table, key: &Key) -> Result<us
             }
             // The change starts from what a read returns, not from what a conflict reports.
             let Some(row) = read(table, key).await? else {
-                return Err("a row that was written is not there".to_owned());
+                return Err("a written row is missing".to_owned());
             };
             // So that others have read the same image, even if the table answers at once.
             tokio::task::yield_now().await;

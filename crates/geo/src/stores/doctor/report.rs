@@ -103,7 +103,7 @@ impl Report {
 #[non_exhaustive]
 pub enum DoctorError {
     /// Something exists where the examination would take place.
-    #[error("there is something at \"{key}\": the store is examined at a place where nothing is")]
+    #[error("\"{key}\" exists already: examine the store below an unused prefix")]
     Occupied {
         /// Its key.
         key: Key,
@@ -112,7 +112,7 @@ pub enum DoctorError {
     #[error("the table cannot be examined")]
     Table(#[from] TableError),
     /// The blob store does not answer.
-    #[error("the store of blobs cannot be examined")]
+    #[error("the blob store cannot be examined")]
     Blob(#[from] BlobError),
     /// The store does not do what sites rely on.
     #[error("the store {store} is refused: {}", shown(failed))]

@@ -22,20 +22,20 @@ pub(super) async fn check_read_back(subject: &Subject<'_>) -> CheckResult {
         let image = subject.image();
         let tag = write(subject.table, &key, expect, &image).await?;
         let Some(row) = read(subject.table, &key).await? else {
-            return Err(format!("write {round} was acknowledged, and there is no row"));
+            return Err(format!("write {round} was acknowledged, but there is no row"));
         };
         if row.bytes != image {
-            return Err(format!("write {round} was acknowledged, and another row is there"));
+            return Err(format!("write {round} was acknowledged, but another row is stored"));
         }
         if row.tag != tag {
-            return Err(format!("write {round} got {tag:?}, and its row has {:?}", row.tag));
+            return Err(format!("write {round} got {tag:?}, but its row has {:?}", row.tag));
         }
         expect = Expect::Is(tag);
     }
     let empty = subject.key("kept", 1);
     write(subject.table, &empty, Expect::Absent, &Bytes::new()).await?;
     if read(subject.table, &empty).await?.is_none_or(|row| !row.bytes.is_empty()) {
-        return Err("an empty row is not kept".to_owned());
+        return Err("an empty row is not stored".to_owned());
     }
     passed(format!("{ROUNDS} writes read back with their tags"))
 }
@@ -48,7 +48,7 @@ pub(super) async fn stale_tag(subject: &Subject<'_>) -> CheckResult {
     refused(subject.table, &key, Expect::Absent, &third, Some(&first)).await?;
     let new = write(subject.table, &key, Expect::Is(old.clone()), &second).await?;
     if old == new {
-        return Err(format!("two images of a row have one tag, {old:?}"));
+        return Err(format!("two images of a row have the same tag, {old:?}"));
     }
     refused(subject.table, &key, Expect::Is(old.clone()), &third, Some(&second)).await?;
     refused(subject.second, &key, Expect::Is(old), &third, Some(&second)).await?;
@@ -65,7 +65,7 @@ pub(super) async fn tag_of_nothing(subject: &Subject<'_>) -> CheckResult {
     let tag = write(subject.table, &key, Expect::Absent, &image).await?;
     subject.table.erase(&key).await.map_err(|error| describe("an erase", &error))?;
     refused(subject.table, &key, Expect::Is(tag), &image, None).await?;
-    passed("a write with a tag is refused where no row is")
+    passed("a write with a tag is refused if there is no row")
 }
 
 /// Checks that no connection reads stale rows.
@@ -81,7 +81,7 @@ pub(super) async fn second_connection(subject: &Subject<'_>) -> CheckResult {
             let found = read(table, &key).await?;
             if found.is_none_or(|row| row.bytes != image) {
                 return Err(format!(
-                    "after write {round}, {whose} connection read what was before"
+                    "after write {round}, {whose} connection read the previous row"
                 ));
             }
         }
@@ -89,7 +89,7 @@ pub(super) async fn second_connection(subject: &Subject<'_>) -> CheckResult {
     }
     subject.table.erase(&key).await.map_err(|error| describe("an erase", &error))?;
     if read(subject.second, &key).await?.is_some() {
-        return Err("another connection read a row that was erased".to_owned());
+        return Err("another connection read an erased row".to_owned());
     }
     passed(format!("{ROUNDS} writes were read over another connection at once"))
 }
@@ -105,14 +105,14 @@ pub(super) async fn lost_reply(subject: &Subject<'_>) -> CheckResult {
             let lossy = LossyTable::new(subject.table, loss, 1);
             let decide = |_: Option<&[u8]>| Decision::Write(image.clone(), ());
             let done = transact(&lossy, &key, Guess::Nothing, &NoBackoff, decide).await;
-            done.map_err(|error| describe("a write whose reply was lost", &error))?;
+            done.map_err(|error| describe("a write with a lost reply", &error))?;
             if read(subject.second, &key).await?.is_none_or(|row| row.bytes != image) {
-                return Err("a write whose reply was lost was called done, and is not".to_owned());
+                return Err("a write with a lost reply was reported as done, but is not".to_owned());
             }
             resolved += 1;
         }
     }
-    passed(format!("{resolved} writes whose replies were lost were found out about"))
+    passed(format!("{resolved} writes with lost replies were resolved"))
 }
 
 /// Checks that a removal requires the right tag.
@@ -122,25 +122,27 @@ pub(super) async fn conditional_delete(subject: &Subject<'_>) -> CheckResult {
     let old = write(subject.table, &key, Expect::Absent, &first).await?;
     if !subject.table.caps().cond_delete {
         return match subject.table.remove(&key, &old).await {
-            Err(TableError::Unsupported(_)) => unsupported("the table says that it cannot"),
-            Ok(()) => Err("the table says that it cannot, and did".to_owned()),
+            Err(TableError::Unsupported(_)) => {
+                unsupported("the table does not claim to support it")
+            }
+            Ok(()) => Err("the table does not claim to support it, but did it".to_owned()),
             Err(error) => Err(describe("a removal that is not supported", &error)),
         };
     }
     let new = write(subject.table, &key, Expect::Is(old.clone()), &second).await?;
     match subject.table.remove(&key, &old).await {
         Err(TableError::Conflict(_)) => {}
-        Ok(()) => return Err("a removal with the tag of an earlier image took place".to_owned()),
-        Err(error) => return Err(describe("a removal that should meet a conflict", &error)),
+        Ok(()) => return Err("a removal with the tag of an earlier image took effect".to_owned()),
+        Err(error) => return Err(describe("a removal that should conflict", &error)),
     }
     if read(subject.table, &key).await?.is_none_or(|row| row.bytes != second) {
-        return Err("a removal was refused, and changed the row".to_owned());
+        return Err("a removal was refused, but changed the row".to_owned());
     }
     subject.table.remove(&key, &new).await.map_err(|error| describe("a removal", &error))?;
     if read(subject.second, &key).await?.is_some() {
-        return Err("a row that was removed is there".to_owned());
+        return Err("a removed row still exists".to_owned());
     }
-    passed("a row is removed only with the tag that it has")
+    passed("a row is removed only with its current tag")
 }
 
 /// Checks whether a row that goes from A to B to A gets its first tag again.
@@ -153,10 +155,12 @@ pub(super) async fn tag_reuse(subject: &Subject<'_>) -> CheckResult {
     let again = subject.table.cas(&key, Expect::Is(first), subject.image()).await;
     match (again, subject.table.caps().tag_reuse) {
         (Ok(_), true) => {
-            unsupported("the tag of equal bytes is equal, as the table says: rows need a nonce")
+            unsupported("equal bytes get equal tags, as the table states: rows need a nonce")
         }
-        (Ok(_), false) => Err("an earlier tag holds again, and the table says no".to_owned()),
-        (Err(TableError::Conflict(_)), _) => passed("an earlier tag does not hold again"),
+        (Ok(_), false) => {
+            Err("an earlier tag matches again, though the table states otherwise".to_owned())
+        }
+        (Err(TableError::Conflict(_)), _) => passed("an earlier tag does not match again"),
         (Err(error), _) => Err(describe("a write with an earlier tag", &error)),
     }
 }
@@ -169,17 +173,17 @@ pub(super) async fn size_limit(subject: &Subject<'_>) -> CheckResult {
     let long: Bytes = seed.iter().copied().cycle().take(max).collect();
     let tag = write(subject.table, &key, Expect::Absent, &long).await?;
     if read(subject.table, &key).await?.is_none_or(|row| row.bytes != long) {
-        return Err(format!("a row of {max} bytes is not kept"));
+        return Err(format!("a row of {max} bytes is not stored"));
     }
     let longer: Bytes = seed.iter().copied().cycle().take(max + 1).collect();
     match subject.table.cas(&key, Expect::Is(tag), longer).await {
         Err(TableError::TooLarge(_)) => {}
-        Ok(_) => return Err(format!("a row of more than {max} bytes is taken")),
+        Ok(_) => return Err(format!("a row of more than {max} bytes is accepted")),
         Err(error) => return Err(describe("a row that is too long", &error)),
     }
     // So that later scans need not transfer it.
     subject.table.erase(&key).await.map_err(|error| describe("an erase", &error))?;
-    passed(format!("a row of {max} bytes is kept, one of a byte more refused"))
+    passed(format!("a row of {max} bytes is stored, one byte more is refused"))
 }
 
 /// Checks that a scan returns all rows in order.
@@ -214,16 +218,16 @@ pub(super) async fn scan_order(subject: &Subject<'_>) -> CheckResult {
     if found != expected {
         let (have, need) = (found.len(), expected.len());
         found.sort();
-        let how = if found == expected { "not in order" } else { "not those that are there" };
-        return Err(format!("a scan of {need} rows gave {have}, {how}"));
+        let problem = if found == expected { "not in order" } else { "not the existing ones" };
+        return Err(format!("a scan of {need} rows returned {have}, {problem}"));
     }
     if !subject.table.caps().scan_order {
-        return unsupported("a scan is complete, and in no order, as the table says");
+        return unsupported("a scan is complete but unordered, as the table states");
     }
-    let at = ORDER.len() / 2;
-    let behind = scan(Some(expected[at].0.clone())).await?;
-    if behind != expected[at + 1..] {
-        return Err(format!("a scan behind row {at} gave {} rows", behind.len()));
+    let middle = ORDER.len() / 2;
+    let rest = scan(Some(expected[middle].0.clone())).await?;
+    if rest != expected[middle + 1..] {
+        return Err(format!("a scan after row {middle} returned {} rows", rest.len()));
     }
     passed(format!("{} rows in the order of their keys", expected.len()))
 }

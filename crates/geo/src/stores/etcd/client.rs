@@ -89,7 +89,7 @@ impl EtcdClient {
     }
 
     /// Sends one call and returns its answer.
-    pub(super) async fn ask(
+    pub(super) async fn request(
         &self,
         call: &str,
         body: &Value,
@@ -106,7 +106,7 @@ impl EtcdClient {
             Err(refusal) => refusal,
         };
         // The server checks the token before anything else.
-        if !refusal.is_of_token() || self.options.user.is_none() {
+        if !refusal.is_token_error() || self.options.user.is_none() {
             return Err(refusal.error(kind));
         }
         let token = self.log_in().await?;
@@ -116,7 +116,9 @@ impl EtcdClient {
 
     async fn log_in(&self) -> Result<String, TableError> {
         let Some((name, password)) = &self.options.user else {
-            return Err(TableError::Denied(Cause::new("etcd wants a user, and none is named")));
+            return Err(TableError::Denied(Cause::new(
+                "etcd requires a user: add user=NAME to the address",
+            )));
         };
         let body = json!({ "name": name, "password": password });
         let answer = self.send("auth/authenticate", &body, CallKind::Read, None).await?;
@@ -137,10 +139,10 @@ impl EtcdClient {
         kind: CallKind,
         token: Option<&str>,
     ) -> Result<Result<Value, Refusal>, TableError> {
-        let at = self.member.load(Ordering::Relaxed);
+        let index = self.member.load(Ordering::Relaxed);
         let members = &self.options.members;
-        let Some(member) = members.get(at % members.len().max(1)) else {
-            return Err(TableError::Unavailable(Cause::new("no member of etcd is named")));
+        let Some(member) = members.get(index % members.len().max(1)) else {
+            return Err(TableError::Unavailable(Cause::new("no etcd member is configured")));
         };
         let mut request = self.http.post(format!("{member}/v3/{call}")).body(body.to_string());
         if let Some(token) = token {
@@ -151,11 +153,11 @@ impl EtcdClient {
             Err(error) => {
                 // The next call goes to another member, unless a concurrent call has already moved
                 // on.
-                let next = at.wrapping_add(1);
-                let moved = (Ordering::Relaxed, Ordering::Relaxed);
-                let _ = self.member.compare_exchange(at, next, moved.0, moved.1);
+                let next = index.wrapping_add(1);
+                let order = Ordering::Relaxed;
+                let _ = self.member.compare_exchange(index, next, order, order);
                 let is_connected = !error.is_connect() && !error.is_builder();
-                return Err(lost(&error_chain(&error.without_url()), kind, is_connected));
+                return Err(to_table_error(&error_chain(&error.without_url()), kind, is_connected));
             }
         };
         read(answer, kind).await
@@ -168,10 +170,11 @@ async fn read(answer: Response, kind: CallKind) -> Result<Result<Value, Refusal>
     let mut bytes = Vec::new();
     let mut parts = answer.bytes_stream();
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|error| lost(&error_chain(&error.without_url()), kind, true))?;
+        let part =
+            part.map_err(|error| to_table_error(&error_chain(&error.without_url()), kind, true))?;
         bytes.extend(part);
         if bytes.len() > ANSWER_BYTES_MAX {
-            return Err(lost("the answer of etcd is too long", kind, true));
+            return Err(to_table_error("the answer of etcd is too long", kind, true));
         }
     }
     let parsed: Option<Value> = serde_json::from_slice(&bytes).ok();
@@ -182,7 +185,9 @@ async fn read(answer: Response, kind: CallKind) -> Result<Result<Value, Refusal>
             let text = text.unwrap_or_default().to_owned();
             Ok(Err(Refusal { status, code: answer["code"].as_u64().unwrap_or(0), text }))
         }
-        None if status.is_success() => Err(lost("the answer of etcd is no JSON", kind, true)),
+        None if status.is_success() => {
+            Err(to_table_error("the answer of etcd is not JSON", kind, true))
+        }
         None => {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             Ok(Err(Refusal { status, code: 0, text }))
@@ -191,7 +196,7 @@ async fn read(answer: Response, kind: CallKind) -> Result<Result<Value, Refusal>
 }
 
 /// Returns the error of a call without an answer.
-fn lost(reason: &str, kind: CallKind, is_connected: bool) -> TableError {
+fn to_table_error(reason: &str, kind: CallKind, is_connected: bool) -> TableError {
     let cause = Cause::new(reason);
     match kind {
         CallKind::Write if is_connected => TableError::Unknown(cause),
@@ -200,26 +205,26 @@ fn lost(reason: &str, kind: CallKind, is_connected: bool) -> TableError {
 }
 
 impl Refusal {
-    fn is_of_token(&self) -> bool {
-        let says = |text: &str| self.text.contains(text);
-        self.code == 16 || says("invalid auth token") || says("revision in header is old")
+    fn is_token_error(&self) -> bool {
+        let contains = |text: &str| self.text.contains(text);
+        self.code == 16 || contains("invalid auth token") || contains("revision in header is old")
     }
 
     fn error(self, kind: CallKind) -> TableError {
-        let says = |text: &str| self.text.contains(text);
+        let contains = |text: &str| self.text.contains(text);
         let cause = Cause::new(format!("etcd answered {}: {}", self.status, self.text));
         // gRPC codes: 3 invalid, 7 denied, 8 exhausted, 9 failed precondition, 16 unauthenticated.
         match self.code {
-            _ if says("request is too large") => TableError::TooLarge(0),
-            _ if says("too many requests") => TableError::Throttled(None),
+            _ if contains("request is too large") => TableError::TooLarge(0),
+            _ if contains("too many requests") => TableError::Throttled(None),
             7 | 16 => TableError::Denied(cause),
             // etcd reports these as "invalid".
-            _ if says("user name is empty") || says("authentication failed") => {
+            _ if contains("user name is empty") || contains("authentication failed") => {
                 TableError::Denied(cause)
             }
             3 | 8 | 9 => TableError::Unavailable(cause),
-            _ if says("no leader") || says("not capable") => TableError::Unavailable(cause),
-            _ => lost(&cause.to_string(), kind, true),
+            _ if contains("no leader") || contains("not capable") => TableError::Unavailable(cause),
+            _ => to_table_error(&cause.to_string(), kind, true),
         }
     }
 }

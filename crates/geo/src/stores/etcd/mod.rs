@@ -69,7 +69,7 @@ impl Table for EtcdTable {
     }
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
-        let answer = self.client.ask("kv/range", &self.range(key), CallKind::Read).await?;
+        let answer = self.client.request("kv/range", &self.range(key), CallKind::Read).await?;
         Ok(wire::pairs(&answer)?.into_iter().next().map(|(_, row)| row))
     }
 
@@ -92,7 +92,7 @@ impl Table for EtcdTable {
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
         let request = self.range(key);
-        self.client.ask("kv/deleterange", &request, CallKind::Write).await.map(|_| ())
+        self.client.request("kv/deleterange", &request, CallKind::Write).await.map(|_| ())
     }
 
     fn scan(
@@ -113,7 +113,7 @@ impl Table for EtcdTable {
                 "sort_order": "ASCEND", "sort_target": "KEY",
             });
             async move {
-                let answer = self.client.ask("kv/range", &request, CallKind::Read).await?;
+                let answer = self.client.request("kv/range", &request, CallKind::Read).await?;
                 let rows = self.rows(wire::pairs(&answer)?)?;
                 Ok(Page { is_last: rows.len() < PAGE_ROWS, rows })
             }
@@ -144,7 +144,7 @@ impl EtcdTable {
             "success": [change],
             "failure": [{ "request_range": self.range(key) }],
         });
-        let answer = self.client.ask("kv/txn", &request, CallKind::Write).await?;
+        let answer = self.client.request("kv/txn", &request, CallKind::Write).await?;
         if answer["succeeded"].as_bool() == Some(true) {
             return wire::revision(&answer["header"]["revision"]);
         }

@@ -92,7 +92,7 @@ impl ChunkCode {
                 None => lost.push((index, part)),
             }
         }
-        // Even if none is lost: it validates what is given.
+        // Even if none is lost: it validates the payloads.
         self.code.reconstruct(available, &mut lost)?;
         chunk.truncate(usize::try_from(chunk_bytes).unwrap_or(usize::MAX));
         Ok(chunk)
@@ -119,13 +119,13 @@ impl ChunkCode {
         let length = self.payload_bytes(chunk_bytes);
         let end = wanted.end.min(chunk_bytes);
         let mut pieces = Vec::new();
-        let mut at = wanted.start;
-        while at < end {
-            let fragment = at / length;
+        let mut position = wanted.start;
+        while position < end {
+            let fragment = position / length;
             let until = fragment.saturating_add(1).saturating_mul(length).min(end);
-            let range = at - fragment * length..until - fragment * length;
+            let range = position - fragment * length..until - fragment * length;
             pieces.push(Piece { fragment: u8::try_from(fragment).unwrap_or(u8::MAX), range });
-            at = until;
+            position = until;
         }
         pieces
     }

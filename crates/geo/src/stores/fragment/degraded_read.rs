@@ -38,8 +38,8 @@ pub enum ReadError {
     },
     /// Too few fragments could be read.
     #[error(
-        "{have} fragments of chunk {chunk} could be had, and {need} are needed: {absent} are not \
-         there, {damaged} are damaged, {unknown} cannot be asked now"
+        "{have} of {need} required fragments of chunk {chunk} could be read: {absent} are missing, \
+         {damaged} are damaged, {unknown} are unavailable"
     )]
     TooFew {
         /// The chunk.
@@ -83,10 +83,10 @@ pub async fn read_range(
         return Err(ReadError::Invalid { reason });
     }
     let pieces = code.pieces(header.chunk_bytes, &wanted);
-    let asked = pieces.iter().map(|piece| fetch(sources, piece.fragment.into(), &piece.range));
+    let reads = pieces.iter().map(|piece| fetch(sources, piece.fragment.into(), &piece.range));
     let mut errors = BTreeMap::new();
     let mut parts: Vec<Option<Vec<u8>>> = Vec::with_capacity(pieces.len());
-    for (piece, found) in pieces.iter().zip(join_all(asked).await) {
+    for (piece, found) in pieces.iter().zip(join_all(reads).await) {
         if let Err(error) = &found {
             errors.insert(usize::from(piece.fragment), *error);
         }
@@ -115,8 +115,8 @@ async fn reconstruct(
     // Request only as many as are still needed; to request more at once, use hedged reads.
     while available.len() < code.data() && !left.is_empty() {
         let rest = left.split_off(left.len().min(code.data() - available.len()));
-        let asked = left.iter().map(|&index| fetch(sources, index, &piece.range));
-        let found = join_all(asked).await;
+        let reads = left.iter().map(|&index| fetch(sources, index, &piece.range));
+        let found = join_all(reads).await;
         for (&index, found) in left.iter().zip(found) {
             match found {
                 Ok(part) => available.push((index, part)),

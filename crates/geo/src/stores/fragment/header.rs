@@ -58,16 +58,16 @@ impl fmt::Debug for PutId {
 #[non_exhaustive]
 pub enum Fault {
     /// It does not start like a fragment.
-    #[error("it is no fragment")]
+    #[error("it is not a fragment")]
     NoFragment,
     /// A newer program wrote it.
-    #[error("it is a fragment of version {version}, which this program does not know")]
+    #[error("it has format version {version}, which this program does not support")]
     Newer {
         /// The version in its header.
         version: u8,
     },
     /// It has the wrong length.
-    #[error("it is cut: {have} bytes, and {need} should be there")]
+    #[error("it has {have} bytes instead of {need}")]
     WrongLength {
         /// Its size in bytes.
         have: u64,
@@ -97,7 +97,7 @@ pub enum Fault {
         block: u64,
     },
     /// No such fragment can exist: a write or a range read had invalid arguments.
-    #[error("there is no such fragment: {what}")]
+    #[error("invalid fragment: {what}")]
     Unwritable {
         /// The reason.
         what: String,
@@ -204,7 +204,7 @@ impl Header {
     /// What is wrong with it.
     pub fn parse(fragment: &[u8]) -> Result<Self, Fault> {
         let have = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
-        let cut = |need: usize| Fault::WrongLength {
+        let too_short = |need: usize| Fault::WrongLength {
             have,
             need: u64::try_from(need).unwrap_or(u64::MAX),
         };
@@ -212,26 +212,27 @@ impl Header {
         if fields.array::<8>() != Some(MAGIC) {
             return Err(Fault::NoFragment);
         }
-        let [version, data, parity, number] = fields.array().ok_or_else(|| cut(FIXED))?;
+        let [version, data, parity, number] = fields.array().ok_or_else(|| too_short(FIXED))?;
         if version != VERSION {
             return Err(Fault::Newer { version });
         }
         let length = fields.u32().and_then(|length| usize::try_from(length).ok());
-        let length = length.ok_or_else(|| cut(FIXED))?;
+        let length = length.ok_or_else(|| too_short(FIXED))?;
         let lengths = FIXED + SUM_BYTES..=HEADER_BYTES_MAX;
         if !lengths.contains(&length) || !length.is_multiple_of(ALIGN) {
-            return Err(Fault::Header { what: format!("it says that it has {length} bytes") });
+            return Err(Fault::Header { what: format!("it states a length of {length} bytes") });
         }
-        let whole = fragment.get(..length).ok_or_else(|| cut(length))?;
-        let (body, expected) = whole.split_last_chunk::<SUM_BYTES>().ok_or_else(|| cut(length))?;
+        let whole = fragment.get(..length).ok_or_else(|| too_short(length))?;
+        let (body, expected) =
+            whole.split_last_chunk::<SUM_BYTES>().ok_or_else(|| too_short(length))?;
         if sum(&[body]) != u64::from_le_bytes(*expected) {
-            return Err(Fault::Header { what: "its sum".to_owned() });
+            return Err(Fault::Header { what: "its checksum does not match".to_owned() });
         }
-        let header = fields.rest(number, data, parity).ok_or_else(|| cut(length))?;
+        let header = fields.rest(number, data, parity).ok_or_else(|| too_short(length))?;
         match header.fault() {
             Some(what) => Err(Fault::Header { what }),
             None if header.bytes() != length => {
-                Err(Fault::Header { what: format!("it says that it has {length} bytes") })
+                Err(Fault::Header { what: format!("it states a length of {length} bytes") })
             }
             None => Ok(header),
         }
@@ -250,7 +251,7 @@ impl Header {
                 ("the object", header.object.escape_ascii().to_string()),
                 ("the object's size", header.object_bytes.get().to_string()),
                 ("the chunk", header.chunk.to_string()),
-                ("the chunk's place", chunk),
+                ("the chunk's position", chunk),
                 ("the code", counts),
                 ("the fragment", header.fragment.to_string()),
                 ("the payload's size", header.payload_bytes.to_string()),

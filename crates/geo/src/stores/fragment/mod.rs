@@ -27,7 +27,7 @@ pub use header::{Fault, Header, PutId, VERSION};
 pub fn encode(header: &Header, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut fragment = header.encode()?;
     if u64::from(header.payload_bytes) != u64::try_from(bytes.len()).unwrap_or(u64::MAX) {
-        let what = format!("{} bytes, and the header says {}", bytes.len(), header.payload_bytes);
+        let what = format!("{} bytes, but the header states {}", bytes.len(), header.payload_bytes);
         return Err(Fault::Unwritable { what });
     }
     blocks::append(&mut fragment, &header.place(), bytes);

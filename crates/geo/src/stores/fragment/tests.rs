@@ -42,7 +42,7 @@ fn header(data: u8, parity: u8, fragment: u8, chunk_bytes: usize) -> Header {
 }
 
 #[test]
-fn fragments_of_version_1_stay_as_they_are() {
+fn fragment_format_v1_is_stable() {
     let mut golden = String::new();
     // The second has a payload of two blocks, the last of one byte.
     let chunks = [(2, 1, b"a chunk of 26 bytes, coded".to_vec()), (1, 1, vec![7; 65_537])];
@@ -62,7 +62,7 @@ fn fragments_of_version_1_stay_as_they_are() {
 }
 
 #[test]
-fn any_fragments_give_the_chunk_and_fewer_do_not() {
+fn any_k_fragments_decode_the_chunk() {
     for (data, parity) in [(1, 1), (2, 1), (2, 2), (3, 2), (4, 2), (5, 1), (1, 4)] {
         for length in [1, 2, 7, 100, 65_536 * usize::from(data) + 1] {
             let chunk = noise(length.try_into().unwrap(), length);
@@ -70,11 +70,11 @@ fn any_fragments_give_the_chunk_and_fewer_do_not() {
             let all = fragments(data, parity, &chunk);
             let read: Vec<Vec<u8>> = all.iter().map(|one| decode(one).unwrap().1).collect();
             for some in 0_u32..1 << all.len() {
-                let given = read.iter().enumerate().filter(|(index, _)| some >> index & 1 == 1);
-                let given: Vec<(usize, &[u8])> =
-                    given.map(|(i, payload)| (i, &**payload)).collect();
-                let decoded = code.decode(u32::try_from(length).unwrap(), &given);
-                match given.len() >= code.data() {
+                let available = read.iter().enumerate().filter(|(index, _)| some >> index & 1 == 1);
+                let available: Vec<(usize, &[u8])> =
+                    available.map(|(i, payload)| (i, &**payload)).collect();
+                let decoded = code.decode(u32::try_from(length).unwrap(), &available);
+                match available.len() >= code.data() {
                     true => assert!(decoded.unwrap() == chunk, "{data}+{parity} {some:b}"),
                     false => assert!(decoded.is_err(), "{data}+{parity} {some:b}"),
                 }
@@ -89,7 +89,7 @@ fn fault(fragment: &[u8]) -> String {
 }
 
 #[test]
-fn every_wrong_fragment_is_refused_by_name() {
+fn every_fragment_defect_is_named() {
     let chunk = noise(1, 200_000);
     let all = fragments(2, 1, &chunk);
     let whole = &all[1];
@@ -105,9 +105,9 @@ fn every_wrong_fragment_is_refused_by_name() {
     name("cut", fault(&whole[..last - 1]));
     name("cut by a block", fault(&whole[..last - 34_472]));
     name("too long", fault(&[whole, &b"x"[..]].concat()));
-    let flipped = |at: usize| {
+    let flipped = |index: usize| {
         let mut bytes = whole.clone();
-        bytes[at] ^= 0x10;
+        bytes[index] ^= 0x10;
         fault(&bytes)
     };
     name("a bit of the version", flipped(8));
@@ -132,14 +132,14 @@ fn every_wrong_fragment_is_refused_by_name() {
     let moved = Header { chunk: 2, ..header(2, 1, 1, 200_000) };
     name("blocks of another chunk", under(&moved, 1));
     expect![[r#"
-        nothing: it is no fragment
-        another file: it is no fragment
-        half a header: it is cut: 50 bytes, and 128 should be there
-        cut: it is cut: 100143 bytes, and 100144 should be there
-        cut by a block: it is cut: 65672 bytes, and 100144 should be there
-        too long: it is cut: 100145 bytes, and 100144 should be there
-        a bit of the version: it is a fragment of version 17, which this program does not know
-        a bit of the header: its header is damaged: its sum
+        nothing: it is not a fragment
+        another file: it is not a fragment
+        half a header: it has 50 bytes instead of 128
+        cut: it has 100143 bytes instead of 100144
+        cut by a block: it has 65672 bytes instead of 100144
+        too long: it has 100145 bytes instead of 100144
+        a bit of the version: it has format version 17, which this program does not support
+        a bit of the header: its header is damaged: its checksum does not match
         a bit of the first block: block 0 is not what was written for this put, chunk and fragment
         a bit of the last sum: block 1 is not what was written for this put, chunk and fragment
         blocks swapped: block 0 is not what was written for this put, chunk and fragment
@@ -151,26 +151,26 @@ fn every_wrong_fragment_is_refused_by_name() {
 }
 
 #[test]
-fn another_fragment_is_told_by_what_it_is() {
+fn mismatched_fragment_names_the_field() {
     let whole = header(2, 1, 1, 200_000);
     assert_eq!(whole.check(&whole), Ok(()));
     let mut names = String::new();
-    let mut stranger = |expected: Header| {
-        let said = whole.check(&expected).unwrap_err().to_string();
-        writeln!(names, "{}", said.replace(&"0".repeat(31), "")).unwrap();
+    let mut mismatch = |expected: Header| {
+        let message = whole.check(&expected).unwrap_err().to_string();
+        writeln!(names, "{}", message.replace(&"0".repeat(31), "")).unwrap();
     };
-    stranger(Header { put: PutId::new(5), ..whole.clone() });
-    stranger(Header { chunk: 2, ..whole.clone() });
-    stranger(Header { chunk_offset: ByteCount::new(0), ..whole.clone() });
-    stranger(Header { object_bytes: ByteCount::new(1), ..whole.clone() });
-    stranger(Header { object: b"b".to_vec(), ..whole.clone() });
-    stranger(Header { payload_bytes: 7, ..whole.clone() });
-    stranger(header(2, 1, 0, 200_000));
-    stranger(header(2, 2, 1, 200_000));
+    mismatch(Header { put: PutId::new(5), ..whole.clone() });
+    mismatch(Header { chunk: 2, ..whole.clone() });
+    mismatch(Header { chunk_offset: ByteCount::new(0), ..whole.clone() });
+    mismatch(Header { object_bytes: ByteCount::new(1), ..whole.clone() });
+    mismatch(Header { object: b"b".to_vec(), ..whole.clone() });
+    mismatch(Header { payload_bytes: 7, ..whole.clone() });
+    mismatch(header(2, 1, 0, 200_000));
+    mismatch(header(2, 2, 1, 200_000));
     expect![[r#"
         it is another fragment: the put is 00112233445566778899aabbccddeeff, not 5
         it is another fragment: the chunk is 1, not 2
-        it is another fragment: the chunk's place is 200000 bytes at 4194304, not 200000 bytes at 0
+        it is another fragment: the chunk's position is 200000 bytes at 4194304, not 200000 bytes at 0
         it is another fragment: the object's size is 10000000, not 1
         it is another fragment: the object is bucket/a key, not b
         it is another fragment: the payload's size is 100000, not 7
@@ -181,7 +181,7 @@ fn another_fragment_is_told_by_what_it_is() {
 }
 
 #[test]
-fn no_bit_of_a_fragment_is_without_a_check() {
+fn every_bit_of_a_fragment_is_checked() {
     let whole = &fragments(3, 2, &noise(9, 100))[4];
     for bit in 0..whole.len() * 8 {
         let mut bytes = whole.clone();
@@ -194,7 +194,7 @@ fn no_bit_of_a_fragment_is_without_a_check() {
 }
 
 #[test]
-fn headers_that_make_no_fragment_are_not_written() {
+fn invalid_headers_are_not_encoded() {
     let right = header(2, 1, 1, 100);
     let wrong = [
         Header { data: 0, ..right.clone() },
@@ -220,7 +220,7 @@ proptest! {
 
     /// A part of a payload is read from the blocks it touches, and from nothing else.
     #[test]
-    fn parts_are_read_alone(
+    fn partial_read_touches_only_its_blocks(
         length in 1_u32..300_000,
         begin in 0_u32..300_000,
         more in 0_u32..200_000,
@@ -232,14 +232,14 @@ proptest! {
         let fragment = encode(&header, &bytes).unwrap();
         prop_assert_eq!(fragment.len() as u64, header.bytes() as u64 + stored_bytes(length));
         let stored = stored_range(header.bytes(), length, &(begin..end));
-        let place = |at: u64| usize::try_from(at).unwrap();
-        let stored = &fragment[place(stored.start)..place(stored.end)];
+        let offset = |value: u64| usize::try_from(value).unwrap();
+        let stored = &fragment[offset(stored.start)..offset(stored.end)];
         // No more than the blocks it touches.
         let blocks = end.div_ceil(BLOCK_BYTES) - begin / BLOCK_BYTES;
         let touched = if begin == end { 0 } else { u64::from(blocks) };
         prop_assert!(stored.len() as u64 <= touched * (u64::from(BLOCK_BYTES) + 8));
         let read = payload(&header.place(), length, begin..end, stored).unwrap();
-        prop_assert!(read == bytes[place(begin.into())..place(end.into())]);
+        prop_assert!(read == bytes[offset(begin.into())..offset(end.into())]);
         if !stored.is_empty() {
             let other = Place { fragment: 0, ..header.place() };
             prop_assert!(payload(&other, length, begin..end, stored).is_err());
@@ -249,7 +249,7 @@ proptest! {
 
     /// The pieces of a range are the range.
     #[test]
-    fn pieces_are_the_range(
+    fn pieces_cover_the_range(
         data in 1_u8..9,
         length in 1_u32..5000,
         begin in 0_u32..5000,

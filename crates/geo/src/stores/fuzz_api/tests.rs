@@ -31,11 +31,11 @@ fn vary(samples: &[Vec<u8>], check: fn(&[u8])) {
             if bytes.is_empty() {
                 break;
             }
-            let at = below(&mut random, bytes.len());
+            let index = below(&mut random, bytes.len());
             match random.below(3) {
-                0 => bytes[at] ^= 1 << random.below(8),
-                1 => bytes.truncate(at),
-                _ => bytes.insert(at, bytes[at]),
+                0 => bytes[index] ^= 1 << random.below(8),
+                1 => bytes.truncate(index),
+                _ => bytes.insert(index, bytes[index]),
             }
         }
         check(&bytes);

@@ -25,8 +25,8 @@ async fn refusal(address: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
-    for (address, said) in [
+async fn incomplete_addresses_are_rejected_before_connecting() {
+    for (address, expected) in [
         ("postgres://host/db", "ca=FILE"),
         ("postgres://host/db?sslmode=require", "ca=FILE"),
         ("postgres://host/db?sslmode=prefer&ca=/nowhere", "ca=FILE"),
@@ -41,10 +41,10 @@ async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
         ("s3://bucket?secret_access_key_env=NOT_THERE", "NOT_THERE"),
         ("s3://bucket?ca=/nowhere/at/all", "/nowhere/at/all"),
         ("az://container", "the store"),
-        ("node://oslo:7443/oslo.records?ca=a&cert=b&key=c", "asks no nodes"),
+        ("node://oslo:7443/oslo.records?ca=a&cert=b&key=c", "does not support nodes"),
     ] {
         let text = refusal(address).await;
-        assert!(text.contains(said), "{address}: {text}");
+        assert!(text.contains(expected), "{address}: {text}");
         assert!(!text.contains(SECRET), "{text}");
     }
     for address in ["postgres://localhost/db", "etcd://localhost"] {
@@ -55,7 +55,7 @@ async fn what_is_not_said_or_wrong_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn a_node_has_a_place_a_name_and_three_files() {
+fn node_address_has_endpoint_name_and_files() {
     let place = |text: &str| node(&text.parse().unwrap());
     let named = place("node://[::1]:7443/oslo.records?ca=/a&cert=/b&key=/c").unwrap();
     assert_eq!((&*named.authority, &*named.name), ("[::1]:7443", "oslo.records"));
@@ -70,7 +70,7 @@ fn a_node_has_a_place_a_name_and_three_files() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_shown_has_a_secret() {
+async fn no_output_contains_a_secret() {
     let opener = opener();
     assert!(!format!("{opener:?}").contains(SECRET));
     let etcd = "etcd://localhost:1?user=me".parse().unwrap();
@@ -92,7 +92,7 @@ async fn nothing_that_is_shown_has_a_secret() {
 }
 
 #[test]
-fn hosts_have_ports_or_the_usual_one() {
+fn hosts_without_a_port_use_the_default() {
     assert_eq!(host_and_port("host", 7), Ok(("host", 7)));
     assert_eq!(host_and_port("host:1", 7), Ok(("host", 1)));
     assert_eq!(host_and_port("[::1]:1", 7), Ok(("[::1]", 1)));

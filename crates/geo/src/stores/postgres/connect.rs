@@ -69,7 +69,7 @@ impl PostgresTls {
             roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
         }
         if roots.is_empty() {
-            return Err(refuse("there are none in it".to_owned()));
+            return Err(refuse("it contains none".to_owned()));
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)

@@ -75,7 +75,7 @@ impl PostgresTable {
             && parts.all(|part| (1..=60).contains(&part.len()) && part.bytes().all(is_letter));
         if !is_name {
             return Err(TableError::Unsupported(
-                "have a name of anything but letters, digits and _, 60 at most, with one dot",
+                "use this name: use 1-60 letters, digits and _, twice at most, joined by a dot",
             ));
         }
         let may_create = options.may_create;
@@ -89,7 +89,7 @@ impl PostgresTable {
         kind: StatementKind,
         arguments: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, TableError> {
-        self.pool.ask(kind, arguments).await
+        self.pool.execute(kind, arguments).await
     }
 }
 
@@ -161,10 +161,10 @@ impl Table for PostgresTable {
     }
 }
 
-/// Reads tag and bytes from column `at` on. The writer's own statement may omit the bytes.
-fn row(found: &tokio_postgres::Row, at: usize) -> Result<Row, TableError> {
-    let tag: Vec<u8> = found.try_get(at).map_err(|error| errors::malformed(&error))?;
+/// Reads tag and bytes from column `column` on. The writer's own statement may omit the bytes.
+fn row(found: &tokio_postgres::Row, column: usize) -> Result<Row, TableError> {
+    let tag: Vec<u8> = found.try_get(column).map_err(|error| errors::malformed(&error))?;
     let bytes: Option<Vec<u8>> =
-        found.try_get(at + 1).map_err(|error| errors::malformed(&error))?;
+        found.try_get(column + 1).map_err(|error| errors::malformed(&error))?;
     Ok(Row { bytes: bytes.unwrap_or_default().into(), tag: Tag::new(tag) })
 }

@@ -93,7 +93,7 @@ impl Pool {
 
     /// Creates the table if it may, and checks that it exists.
     pub(super) async fn prepare_table(&self, may_create: bool) -> Result<(), TableError> {
-        let _place = self.permit().await?;
+        let _permit = self.permit().await?;
         let table = &self.options.table;
         let work = async {
             let client = connect(&self.options).await?;
@@ -117,12 +117,12 @@ impl Pool {
     }
 
     /// Executes a statement and returns its rows.
-    pub(super) async fn ask(
+    pub(super) async fn execute(
         &self,
         kind: StatementKind,
         arguments: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, TableError> {
-        let _place = self.permit().await?;
+        let _permit = self.permit().await?;
         let connection = match self.take() {
             Some(connection) => connection,
             None => {
@@ -136,10 +136,10 @@ impl Pool {
         let answer = match tokio::time::timeout(ANSWER_TIMEOUT, query).await {
             Ok(answer) => answer.map_err(|error| errors::to_call_error(&error)),
             // The connection is dropped as well.
-            Err(_) => return Err(of_kind(kind, TableError::Unknown(timeout_cause()))),
+            Err(_) => return Err(to_kind_error(kind, TableError::Unknown(timeout_cause()))),
         };
         // After an error the state of the connection is unknown.
-        let answer = answer.map_err(|error| of_kind(kind, error))?;
+        let answer = answer.map_err(|error| to_kind_error(kind, error))?;
         self.give_back(connection);
         Ok(answer)
     }
@@ -180,7 +180,7 @@ fn timeout_cause() -> Cause {
 }
 
 /// Maps the error of a statement: a read without an answer was not executed.
-fn of_kind(kind: StatementKind, error: TableError) -> TableError {
+fn to_kind_error(kind: StatementKind, error: TableError) -> TableError {
     if kind.is_read() { error.into_read_error() } else { error }
 }
 

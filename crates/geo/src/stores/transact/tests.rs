@@ -16,20 +16,20 @@ enum Step {
     /// It works.
     Fine,
     /// Unknown outcome; it was applied.
-    Landed,
+    Applied,
     /// Unknown outcome; it was applied, and then another writer wrote.
-    LandedAndReplaced,
+    AppliedAndReplaced,
     /// Unknown outcome; it is applied when the next call comes.
-    LandsLater,
+    AppliedLater,
     /// Unknown outcome; it is applied when the next write comes, right before it.
-    LandsAtTheNextWrite,
+    AppliedBeforeNextWrite,
     /// Unknown outcome; it was not applied.
     Lost,
-    Away,
+    Unavailable,
     Busy,
     Denied,
     /// Another writer writes first.
-    Beaten,
+    Outrun,
 }
 
 /// A table whose calls follow the script, and then work.
@@ -57,15 +57,15 @@ impl Scripted {
     }
 
     /// Executes another writer's write, based on the current row.
-    async fn other(&self, key: &Key) {
+    async fn write_as_other(&self, key: &Key) {
         let row = self.inner.read(key).await.unwrap();
         let number = {
             let mut others = self.others.lock().unwrap();
             *others += 1;
             *others
         };
-        let there = row.as_ref().map(|row| row.bytes.to_vec()).unwrap_or_default();
-        let bytes = [there, format!(" other{number}").into_bytes()].concat();
+        let current = row.as_ref().map(|row| row.bytes.to_vec()).unwrap_or_default();
+        let bytes = [current, format!(" other{number}").into_bytes()].concat();
         let expect = row.map_or(Expect::Absent, |row| Expect::Is(row.tag));
         self.inner.cas(key, expect, bytes.into()).await.unwrap();
     }
@@ -84,15 +84,15 @@ impl Table for Scripted {
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
         match self.next().await {
-            Step::Away | Step::Lost => Err(TableError::Unavailable(Cause::new("away"))),
+            Step::Unavailable | Step::Lost => Err(TableError::Unavailable(Cause::new("away"))),
             Step::Busy => Err(TableError::Throttled(None)),
             Step::Denied => Err(TableError::Denied(Cause::new("denied"))),
             Step::Fine
-            | Step::Landed
-            | Step::LandedAndReplaced
-            | Step::LandsLater
-            | Step::LandsAtTheNextWrite
-            | Step::Beaten => self.inner.read(key).await,
+            | Step::Applied
+            | Step::AppliedAndReplaced
+            | Step::AppliedLater
+            | Step::AppliedBeforeNextWrite
+            | Step::Outrun => self.inner.read(key).await,
         }
     }
 
@@ -104,26 +104,26 @@ impl Table for Scripted {
         }
         match self.next().await {
             Step::Fine => self.inner.cas(key, expect, new).await,
-            Step::Landed => self.inner.cas(key, expect, new).await.and(unknown),
-            Step::LandedAndReplaced => {
+            Step::Applied => self.inner.cas(key, expect, new).await.and(unknown),
+            Step::AppliedAndReplaced => {
                 self.inner.cas(key, expect, new).await?;
-                self.other(key).await;
+                self.write_as_other(key).await;
                 unknown
             }
-            Step::LandsLater => {
+            Step::AppliedLater => {
                 *self.late.lock().unwrap() = Some((key.clone(), expect, new));
                 unknown
             }
-            Step::LandsAtTheNextWrite => {
+            Step::AppliedBeforeNextWrite => {
                 *self.at_write.lock().unwrap() = Some((key.clone(), expect, new));
                 unknown
             }
             Step::Lost => unknown,
-            Step::Away => Err(TableError::Unavailable(Cause::new("away"))),
+            Step::Unavailable => Err(TableError::Unavailable(Cause::new("away"))),
             Step::Busy => Err(TableError::Throttled(None)),
             Step::Denied => Err(TableError::Denied(Cause::new("denied"))),
-            Step::Beaten => {
-                self.other(key).await;
+            Step::Outrun => {
+                self.write_as_other(key).await;
                 self.inner.cas(key, expect, new).await
             }
         }
@@ -170,55 +170,55 @@ async fn after(script: &[Step]) -> (String, u32) {
 }
 
 #[tokio::test]
-async fn a_write_takes_place_once_whatever_answers_are_lost() {
-    use Step::{Away, Beaten, Busy, Fine, Landed, LandedAndReplaced, LandsLater, Lost};
+async fn write_is_applied_once_despite_lost_answers() {
+    use Step::{Applied, AppliedAndReplaced, AppliedLater, Busy, Fine, Lost, Outrun, Unavailable};
     for (script, row, calls) in [
         (&[][..], " me", 2),
-        (&[Away, Busy, Fine, Away], " me", 6),
-        (&[Fine, Landed], " me", 3),
-        (&[Fine, Landed, Away, Busy], " me", 5),
+        (&[Unavailable, Busy, Fine, Unavailable], " me", 6),
+        (&[Fine, Applied], " me", 3),
+        (&[Fine, Applied, Unavailable, Busy], " me", 5),
         (&[Fine, Lost], " me", 4),
-        (&[Fine, Lost, Fine, Lost, Fine, Landed], " me", 7),
-        (&[Fine, LandsLater], " me", 3),
-        (&[Fine, LandedAndReplaced], " me other1", 3),
-        (&[Fine, Beaten], " other1 me", 3),
-        (&[Fine, Beaten, Beaten], " other1 other2 me", 4),
-        (&[Fine, Lost, Fine, Beaten], " other1 me", 6),
+        (&[Fine, Lost, Fine, Lost, Fine, Applied], " me", 7),
+        (&[Fine, AppliedLater], " me", 3),
+        (&[Fine, AppliedAndReplaced], " me other1", 3),
+        (&[Fine, Outrun], " other1 me", 3),
+        (&[Fine, Outrun, Outrun], " other1 other2 me", 4),
+        (&[Fine, Lost, Fine, Outrun], " other1 me", 6),
     ] {
         assert_eq!(after(script).await, (row.to_owned(), calls), "{script:?}");
     }
 }
 
 #[tokio::test]
-async fn a_write_that_lands_after_it_was_looked_for_lands_once() {
+async fn late_write_is_applied_once() {
     // The first write is not visible in the read-back, and is applied right before the second one
     // of the same bytes, which conflicts with it.
-    let script = [Step::Fine, Step::LandsAtTheNextWrite, Step::Fine, Step::Fine, Step::Fine];
+    let script = [Step::Fine, Step::AppliedBeforeNextWrite, Step::Fine, Step::Fine, Step::Fine];
     let table = Scripted::new(&script);
     let done = put(&table, Guess::Nothing).await.unwrap();
     assert_eq!((table.text().await, done.calls), (" me".to_owned(), 5));
 }
 
 #[tokio::test]
-async fn what_is_given_up_says_whether_something_may_have_been_written() {
+async fn final_error_states_whether_a_write_may_exist() {
     let always = |step| vec![step; 100];
-    let table = Scripted::new(&always(Step::Away));
+    let table = Scripted::new(&always(Step::Unavailable));
     let error = put(&table, Guess::Nothing).await.unwrap_err();
     assert!(matches!(error, TransactError::Unavailable { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     // Every write is beaten; a wrong guess is not believed.
-    let table = Scripted::new(&always(Step::Beaten));
+    let table = Scripted::new(&always(Step::Outrun));
     let error = put(&table, Guess::Absent).await.unwrap_err();
     assert!(matches!(error, TransactError::Contended { tries: TRIES_MAX, .. }), "{error}");
     assert!(!table.text().await.contains("me"));
     // Sent, and never seen again.
-    let mut script = vec![Step::Fine, Step::Landed];
-    script.extend(always(Step::Away));
+    let mut script = vec![Step::Fine, Step::Applied];
+    script.extend(always(Step::Unavailable));
     let error = put(&Scripted::new(&script), Guess::Nothing).await.unwrap_err();
     assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
     // It may have been applied and replaced; without a further read the answer must not be no.
-    for rest in [always(Step::Away), vec![Step::Denied]] {
-        let mut script = vec![Step::Fine, Step::LandedAndReplaced, Step::Denied];
+    for rest in [always(Step::Unavailable), vec![Step::Denied]] {
+        let mut script = vec![Step::Fine, Step::AppliedAndReplaced, Step::Denied];
         script.extend(rest);
         let error = put(&Scripted::new(&script), Guess::Nothing).await.unwrap_err();
         assert!(matches!(error, TransactError::Unknown { .. }), "{error}");
@@ -231,9 +231,9 @@ async fn what_is_given_up_says_whether_something_may_have_been_written() {
 }
 
 #[tokio::test]
-async fn a_row_that_may_have_been_ours_is_not_denied_later() {
+async fn possibly_applied_write_is_never_denied() {
     // Applied, replaced by a row without it, and then other writers always win.
-    let (row, table) = (key(), Scripted::new(&[Step::Fine, Step::LandedAndReplaced]));
+    let (row, table) = (key(), Scripted::new(&[Step::Fine, Step::AppliedAndReplaced]));
     let decided = Mutex::new(0);
     let done = transact(&table, &row, Guess::Nothing, &NoBackoff, |row| {
         *decided.lock().unwrap() += 1;
@@ -244,8 +244,8 @@ async fn a_row_that_may_have_been_ours_is_not_denied_later() {
     });
     assert_eq!(done.await.unwrap().result, "seen");
     assert_eq!(*decided.lock().unwrap(), 2);
-    let mut script = vec![Step::Fine, Step::LandedAndReplaced, Step::Fine];
-    script.extend([Step::Beaten; 100]);
+    let mut script = vec![Step::Fine, Step::AppliedAndReplaced, Step::Fine];
+    script.extend([Step::Outrun; 100]);
     let table = Scripted::new(&script);
     let error = transact(&table, &row, Guess::Nothing, &NoBackoff, |row| {
         Decision::Write([row.unwrap_or_default(), b"."].concat().into(), ())
@@ -255,7 +255,7 @@ async fn a_row_that_may_have_been_ours_is_not_denied_later() {
 }
 
 #[test]
-fn rests_grow_to_their_longest() {
+fn backoff_grows_to_its_maximum() {
     assert_eq!(backoff_limit(0), BACKOFF_MIN);
     assert_eq!(backoff_limit(1), BACKOFF_MIN * 2);
     assert_eq!(backoff_limit(TRIES_MAX), BACKOFF_MAX);

@@ -40,7 +40,7 @@ impl Fault {
 /// Returns each acknowledged put of a version, with a later acknowledged put.
 fn replaced(all: &[Operation]) -> impl Iterator<Item = (&Operation, &Operation)> {
     let puts = || all.iter().filter(|one| matches!(one.reply, Reply::Wrote(_)));
-    puts().filter_map(move |put| Some((put, puts().find(|by| by.called > put.returned)?)))
+    puts().filter_map(move |put| Some((put, puts().find(|later| later.called > put.returned)?)))
 }
 
 fn with_operation(all: &[Operation], operation: Operation) -> Vec<Operation> {
@@ -48,24 +48,25 @@ fn with_operation(all: &[Operation], operation: Operation) -> Vec<Operation> {
 }
 
 /// Creates a get that takes no time.
-fn get(key: u64, reply: Reply, at: Moment) -> Operation {
-    Operation { client: u64::MAX, key, call: Call::Get, reply, called: at, returned: at }
+fn get(key: u64, reply: Reply, moment: Moment) -> Operation {
+    Operation { client: u64::MAX, key, call: Call::Get, reply, called: moment, returned: moment }
 }
 
 fn stale(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
-    for (put, by) in replaced(all) {
-        let Some((tag, version)) = put.knows() else { continue };
-        planted.push(with_operation(all, get(put.key, Reply::Read(tag, version), by.returned + 1)));
+    for (put, later) in replaced(all) {
+        let Some((tag, version)) = put.observed() else { continue };
+        planted
+            .push(with_operation(all, get(put.key, Reply::Read(tag, version), later.returned + 1)));
     }
 }
 
 fn lost_update(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
-    let known = all.iter().filter_map(Operation::knows);
+    let known = all.iter().filter_map(Operation::observed);
     let Some((_, last)) = known.max_by_key(|(_, version)| *version) else { return };
-    let ended = all.iter().map(|one| one.returned).filter(|at| *at < Moment::MAX).max();
-    let after = ended.map_or(0, |at| at + 1);
+    let ended = all.iter().map(|one| one.returned).filter(|end| *end < Moment::MAX).max();
+    let after = ended.map_or(0, |end| end + 1);
     for (put, _) in replaced(all) {
-        let Some((tag, version)) = put.knows() else { continue };
+        let Some((tag, version)) = put.observed() else { continue };
         let call = Call::Put(u64::MAX, Precondition::Is(version, tag));
         let reply = Reply::Wrote(last + 1);
         planted.push(with_operation(all, Operation { call, reply, ..get(put.key, reply, after) }));
@@ -77,7 +78,7 @@ fn resurrected(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
         let known = all
             .iter()
             .filter(|one| matches!(one.reply, Reply::Wrote(_)) && one.returned < delete.called);
-        let Some((tag, version)) = known.rev().find_map(Operation::knows) else { continue };
+        let Some((tag, version)) = known.rev().find_map(Operation::observed) else { continue };
         planted.push(with_operation(
             all,
             get(delete.key, Reply::Read(tag, version), delete.returned + 1),
@@ -87,14 +88,15 @@ fn resurrected(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
 
 fn swapped(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     let reads: Vec<usize> =
-        (0..all.len()).filter(|at| matches!(all[*at].reply, Reply::Read(..))).collect();
+        (0..all.len()).filter(|index| matches!(all[*index].reply, Reply::Read(..))).collect();
     for pair in reads.windows(2) {
-        let [(a, first), (b, second)] = [pair[0], pair[1]].map(|at| (at, all[at].knows()));
+        let [(a, first), (b, second)] =
+            [pair[0], pair[1]].map(|index| (index, all[index].observed()));
         let (Some((one, v)), Some((other, w))) = (first, second) else { continue };
         // Another operation saw the value of the first version.
-        let others = all.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
-        let reply = others.filter_map(|(_, one)| one.knows()).any(|(_, version)| version == v);
-        if v != w && reply {
+        let others = all.iter().enumerate().filter(|(index, _)| *index != a && *index != b);
+        let is_seen = others.filter_map(|(_, one)| one.observed()).any(|(_, version)| version == v);
+        if v != w && is_seen {
             let mut all = all.to_vec();
             all[a].reply = Reply::Read(other, v);
             all[b].reply = Reply::Read(one, w);
@@ -105,12 +107,12 @@ fn swapped(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
 
 fn vanished(all: &[Operation], planted: &mut Vec<Vec<Operation>>) {
     for put in all.iter().filter(|one| matches!(one.reply, Reply::Wrote(_))) {
-        let at = put.returned + 1;
+        let moment = put.returned + 1;
         let may_be = |one: &Operation| {
-            one.is_delete_that_may_have_been() && one.called <= at && one.returned >= put.called
+            one.is_possible_delete() && one.called <= moment && one.returned >= put.called
         };
         if !all.iter().any(may_be) {
-            planted.push(with_operation(all, get(put.key, Reply::Nothing, at)));
+            planted.push(with_operation(all, get(put.key, Reply::Nothing, moment)));
         }
     }
 }

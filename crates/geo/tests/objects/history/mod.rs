@@ -6,7 +6,7 @@
 //!                                      |
 //! versions: the whole history, by the numbers of versions, in one pass and of any length
 //! windows:  each object, between moments without a running operation, by its values alone:
-//!           a search for an order (porcupine), which trusts no number
+//!           a search for an order (porcupine), which ignores version numbers
 //! ```
 //!
 //! A call without an answer may have taken effect at any time since, or never.
@@ -88,7 +88,7 @@ pub(crate) struct Operation {
 
 impl Operation {
     /// Returns the value and the version that it wrote or read, by its answer.
-    fn knows(&self) -> Option<(Tag, u64)> {
+    fn observed(&self) -> Option<(Tag, u64)> {
         match (self.call, self.reply) {
             (Call::Put(tag, _), Reply::Wrote(version)) => Some((tag, version)),
             (Call::Get, Reply::Read(tag, version)) => Some((tag, version)),
@@ -96,7 +96,7 @@ impl Operation {
         }
     }
 
-    fn is_delete_that_may_have_been(&self) -> bool {
+    fn is_possible_delete(&self) -> bool {
         self.call == Call::Delete && matches!(self.reply, Reply::Deleted | Reply::Unknown)
     }
 }

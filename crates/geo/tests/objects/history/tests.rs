@@ -8,25 +8,25 @@ use super::faults::Fault;
 use super::{Call, Line, Moment, Operation, Precondition, Reply, read, versions, windows};
 
 /// Creates an operation on the one object: its call, its answer, and when they happened.
-fn did(call: Call, reply: Reply, (called, returned): (Moment, Moment)) -> Operation {
+fn operation(call: Call, reply: Reply, (called, returned): (Moment, Moment)) -> Operation {
     let returned = if reply == Reply::Unknown { Moment::MAX } else { returned };
     Operation { client: 0, key: 0, call, reply, called, returned }
 }
 
-fn put(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
-    did(Call::Put(tag, Precondition::Always), Reply::Wrote(version), at)
+fn put(tag: u64, version: u64, times: (Moment, Moment)) -> Operation {
+    operation(Call::Put(tag, Precondition::Always), Reply::Wrote(version), times)
 }
 
-fn get(tag: u64, version: u64, at: (Moment, Moment)) -> Operation {
-    did(Call::Get, Reply::Read(tag, version), at)
+fn get(tag: u64, version: u64, times: (Moment, Moment)) -> Operation {
+    operation(Call::Get, Reply::Read(tag, version), times)
 }
 
-fn nothing(at: (Moment, Moment)) -> Operation {
-    did(Call::Get, Reply::Nothing, at)
+fn nothing(times: (Moment, Moment)) -> Operation {
+    operation(Call::Get, Reply::Nothing, times)
 }
 
-fn deleted(at: (Moment, Moment)) -> Operation {
-    did(Call::Delete, Reply::Deleted, at)
+fn deleted(times: (Moment, Moment)) -> Operation {
+    operation(Call::Delete, Reply::Deleted, times)
 }
 
 /// Compares the verdicts of both checks on a history: by versions, and by windows.
@@ -40,7 +40,7 @@ const RIGHT: (bool, bool) = (true, true);
 const WRONG: (bool, bool) = (false, false);
 
 #[test]
-fn what_may_be_is_right() {
+fn linearizable_histories_pass() {
     check(&[], RIGHT);
     check(&[nothing((0, 1)), put(1, 1, (2, 5)), get(1, 1, (3, 4)), get(1, 1, (6, 7))], RIGHT);
     // Two concurrent puts: either may be the last.
@@ -53,29 +53,29 @@ fn what_may_be_is_right() {
 }
 
 #[test]
-fn what_nobody_knows_is_done_late_or_never() {
-    let unknown = did(Call::Put(2, Precondition::Always), Reply::Unknown, (2, 3));
+fn unknown_outcome_may_apply_late_or_never() {
+    let unknown = operation(Call::Put(2, Precondition::Always), Reply::Unknown, (2, 3));
     let first = put(1, 1, (0, 1));
     check(&[first, unknown, get(1, 1, (4, 5))], RIGHT);
     check(&[first, unknown, get(1, 1, (4, 5)), get(2, 2, (6, 7))], RIGHT);
     // Seen, and then no longer.
     check(&[first, unknown, get(2, 2, (4, 5)), get(1, 1, (6, 7))], WRONG);
-    let unknown = did(Call::Delete, Reply::Unknown, (2, 3));
+    let unknown = operation(Call::Delete, Reply::Unknown, (2, 3));
     check(&[first, unknown, get(1, 1, (4, 5)), nothing((6, 7))], RIGHT);
     check(&[first, unknown, nothing((4, 5)), get(1, 1, (6, 7))], (true, false));
     // Not seen, but it blocks another.
-    let unknown = did(Call::Put(2, Precondition::Absent), Reply::Unknown, (0, 1));
-    let refused = did(Call::Put(3, Precondition::Absent), Reply::Refused, (4, 5));
+    let unknown = operation(Call::Put(2, Precondition::Absent), Reply::Unknown, (0, 1));
+    let refused = operation(Call::Put(3, Precondition::Absent), Reply::Refused, (4, 5));
     check(&[unknown, nothing((2, 3)), refused], RIGHT);
     check(&[nothing((2, 3)), refused], (true, false));
     // A failed put had no effect.
-    let failed = did(Call::Put(2, Precondition::Always), Reply::Failed, (2, 3));
+    let failed = operation(Call::Put(2, Precondition::Always), Reply::Failed, (2, 3));
     check(&[first, failed, get(1, 1, (4, 5))], RIGHT);
     check(&[first, failed, get(2, 2, (4, 5))], WRONG);
 }
 
 #[test]
-fn stale_reads_are_refused() {
+fn stale_reads_are_rejected() {
     let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
     check(&[puts[0], puts[1], get(1, 1, (4, 5))], WRONG);
     // A get saw the second put while it ran: a later get must, too.
@@ -86,25 +86,36 @@ fn stale_reads_are_refused() {
 }
 
 #[test]
-fn lost_updates_are_refused() {
+fn lost_updates_are_rejected() {
     let first = put(1, 1, (0, 1));
-    let update =
-        |tag, version, at| did(Call::Put(tag, Precondition::Is(1, 1)), Reply::Wrote(version), at);
+    let update = |tag, version, times| {
+        operation(Call::Put(tag, Precondition::Is(1, 1)), Reply::Wrote(version), times)
+    };
     check(&[first, update(2, 2, (2, 5)), get(2, 2, (6, 7))], RIGHT);
     check(&[first, update(2, 2, (2, 5)), update(3, 3, (3, 6))], WRONG);
-    let create =
-        |tag, version, at| did(Call::Put(tag, Precondition::Absent), Reply::Wrote(version), at);
+    let create = |tag, version, times| {
+        operation(Call::Put(tag, Precondition::Absent), Reply::Wrote(version), times)
+    };
     check(&[first, create(2, 2, (2, 3))], WRONG);
     check(&[first, deleted((2, 3)), create(2, 3, (4, 5)), get(2, 3, (6, 7))], RIGHT);
-    let refused = did(Call::Put(2, Precondition::Is(1, 1)), Reply::Refused, (2, 3));
+    let refused = operation(Call::Put(2, Precondition::Is(1, 1)), Reply::Refused, (2, 3));
     check(&[first, refused], (true, false));
 }
 
 #[test]
-fn resurrected_and_swapped_values_are_refused() {
-    let there = [put(1, 1, (0, 1)), deleted((2, 3))];
-    check(&[there[0], there[1], get(1, 1, (4, 5))], WRONG);
-    check(&[there[0], there[1], nothing((4, 5)), put(2, 3, (6, 7)), get(1, 1, (8, 9))], WRONG);
+fn resurrected_and_swapped_values_are_rejected() {
+    let put_and_delete = [put(1, 1, (0, 1)), deleted((2, 3))];
+    check(&[put_and_delete[0], put_and_delete[1], get(1, 1, (4, 5))], WRONG);
+    check(
+        &[
+            put_and_delete[0],
+            put_and_delete[1],
+            nothing((4, 5)),
+            put(2, 3, (6, 7)),
+            get(1, 1, (8, 9)),
+        ],
+        WRONG,
+    );
     let puts = [put(1, 1, (0, 1)), put(2, 2, (2, 3))];
     check(&[puts[0], puts[1], get(1, 2, (4, 5))], WRONG);
     // The values are in order, but do not match the versions stated.
@@ -113,20 +124,21 @@ fn resurrected_and_swapped_values_are_refused() {
 }
 
 #[test]
-fn objects_and_clients_do_not_mix() {
-    let of = |key, one| Operation { key, ..one };
-    check(&[of(0, put(1, 1, (0, 1))), of(1, nothing((2, 3)))], RIGHT);
+fn objects_and_clients_are_checked_separately() {
+    let with_key = |key, one| Operation { key, ..one };
+    check(&[with_key(0, put(1, 1, (0, 1))), with_key(1, nothing((2, 3)))], RIGHT);
     let begun = Line::Begun { number: 0, key: 3, call: Call::Delete, at: 5 };
     let line = serde_json::to_string(&begun).unwrap();
     // It was killed while it logged the end of the call.
     let all = read(7, &format!("{line}\n{{\"Ended\":"));
-    let expected = Operation { client: 7, key: 3, ..did(Call::Delete, Reply::Unknown, (5, 0)) };
+    let expected =
+        Operation { client: 7, key: 3, ..operation(Call::Delete, Reply::Unknown, (5, 0)) };
     assert_eq!(all, [expected]);
 }
 
 /// Generates a correct history of an object's clients: each call takes effect at a moment between
 /// its call and its answer or, if the answer is lost, at any time since or never.
-fn right(random: &mut RandomStream) -> Vec<Operation> {
+fn correct_history(random: &mut RandomStream) -> Vec<Operation> {
     let mut calls = Vec::new();
     for tag in 1..=10 + random.below(30) {
         let called = random.below(400);
@@ -137,55 +149,58 @@ fn right(random: &mut RandomStream) -> Vec<Operation> {
         calls.push((effect, tag, called, (!is_lost).then_some(returned)));
     }
     calls.sort_unstable();
-    let (mut is, mut version) = (None, 0);
+    let (mut current, mut version) = (None, 0);
     let mut history: Vec<Operation> = Vec::new();
-    let mut write = |is: &mut Option<(u64, u64)>, tag: Option<u64>| {
+    let mut write = |current: &mut Option<(u64, u64)>, tag: Option<u64>| {
         version += 1;
-        *is = tag.map(|tag| (version, tag));
+        *current = tag.map(|tag| (version, tag));
         Reply::Wrote(version)
     };
     for (_, tag, called, returned) in calls {
-        let on = match random.below(3) {
+        let condition = match random.below(3) {
             0 => Precondition::Always,
             1 => Precondition::Absent,
             _ => {
                 // Pick a version answered by then, most often the last.
-                let reply = history.iter().filter(|one| one.returned < called);
-                let known =
-                    reply.rev().filter_map(Operation::knows).nth(usize::from(random.below(2) == 0));
+                let answered = history.iter().filter(|one| one.returned < called);
+                let known = answered
+                    .rev()
+                    .filter_map(Operation::observed)
+                    .nth(usize::from(random.below(2) == 0));
                 known.map_or(Precondition::Always, |(tag, version)| Precondition::Is(version, tag))
             }
         };
         let (call, reply) = match random.below(5) {
-            0 if is.is_none() => (Call::Delete, Reply::Nothing),
+            0 if current.is_none() => (Call::Delete, Reply::Nothing),
             0 => {
-                write(&mut is, None);
+                write(&mut current, None);
                 (Call::Delete, Reply::Deleted)
             }
-            1 | 2 => {
-                (Call::Get, is.map_or(Reply::Nothing, |(version, tag)| Reply::Read(tag, version)))
-            }
+            1 | 2 => (
+                Call::Get,
+                current.map_or(Reply::Nothing, |(version, tag)| Reply::Read(tag, version)),
+            ),
             _ => {
-                let met = match on {
+                let met = match condition {
                     Precondition::Always => true,
-                    Precondition::Absent => is.is_none(),
-                    Precondition::Is(version, tag) => is == Some((version, tag)),
+                    Precondition::Absent => current.is_none(),
+                    Precondition::Is(version, tag) => current == Some((version, tag)),
                 };
-                let reply = if met { write(&mut is, Some(tag)) } else { Reply::Refused };
-                (Call::Put(tag, on), reply)
+                let reply = if met { write(&mut current, Some(tag)) } else { Reply::Refused };
+                (Call::Put(tag, condition), reply)
             }
         };
         let reply = if returned.is_some() { reply } else { Reply::Unknown };
-        history.push(did(call, reply, (called, returned.unwrap_or(0))));
+        history.push(operation(call, reply, (called, returned.unwrap_or(0))));
     }
     history
 }
 
 #[test]
-fn the_checks_agree_on_histories_that_are_right_and_on_planted_faults() {
-    let mut noticed = BTreeMap::new();
+fn both_checks_pass_correct_histories_and_detect_faults() {
+    let mut detected = BTreeMap::new();
     for seed in 0..300 {
-        let history = right(&mut Seed::new(seed).stream());
+        let history = correct_history(&mut Seed::new(seed).stream());
         versions::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         windows::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         for fault in Fault::ALL {
@@ -195,11 +210,11 @@ fn the_checks_agree_on_histories_that_are_right_and_on_planted_faults() {
                 // A swap can be correct by values alone.
                 let must = fault != Fault::Swapped;
                 assert!(!must || searched.is_err(), "seed {seed}: {fault:?} {planted:#?}");
-                let all: &mut usize = noticed.entry(format!("{fault:?}")).or_default();
+                let all: &mut usize = detected.entry(format!("{fault:?}")).or_default();
                 *all += usize::from(searched.is_err());
             }
         }
     }
-    println!("{noticed:?}");
-    assert!(noticed.len() == Fault::ALL.len() && noticed.values().all(|count| *count > 50));
+    println!("{detected:?}");
+    assert!(detected.len() == Fault::ALL.len() && detected.values().all(|count| *count > 50));
 }

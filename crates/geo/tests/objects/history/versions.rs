@@ -8,7 +8,7 @@ use super::{Call, Moment, Operation, Precondition, Reply, Tag, by_key};
 
 /// Checks that every answer was right.
 pub(crate) fn check(history: &[Operation]) -> Result<(), String> {
-    by_key(history).values().try_for_each(|all| Object::of(all)?.check())
+    by_key(history).values().try_for_each(|all| Object::new(all)?.check())
 }
 
 /// The operations on one object, in the order of their calls.
@@ -21,12 +21,12 @@ struct Object<'a> {
     newest: Vec<(Moment, u64)>,
     /// Ends of acknowledged deletes, each with the newest version known when it or an earlier one
     /// was called: it must not be seen any more.
-    hidden: Vec<(Moment, u64)>,
+    deleted: Vec<(Moment, u64)>,
     deletes: Vec<&'a Operation>,
 }
 
 impl<'a> Object<'a> {
-    fn of(all: &'a [Operation]) -> Result<Self, String> {
+    fn new(all: &'a [Operation]) -> Result<Self, String> {
         let mut puts = BTreeMap::new();
         for one in all {
             if let Call::Put(tag, _) = one.call
@@ -36,20 +36,22 @@ impl<'a> Object<'a> {
             }
         }
         let (mut versions, mut values) = (BTreeMap::new(), BTreeMap::new());
-        for (one, (tag, version)) in all.iter().filter_map(|one| Some((one, one.knows()?))) {
+        for (one, (tag, version)) in all.iter().filter_map(|one| Some((one, one.observed()?))) {
             let value = versions.insert(version, tag);
             let number = values.insert(tag, version);
-            if value.is_some_and(|value| value != tag) || number.is_some_and(|it| it != version) {
+            if value.is_some_and(|value| value != tag)
+                || number.is_some_and(|number| number != version)
+            {
                 return Err(format!("{one:?}, but version {version} is of {value:?}, {number:?}"));
             }
         }
-        let ends = |one: &'a Operation| Some((one.returned, one.knows()?.1));
+        let ends = |one: &'a Operation| Some((one.returned, one.observed()?.1));
         let newest = growing(all.iter().filter_map(ends).collect());
         let ended = all.iter().filter(|one| one.reply == Reply::Deleted);
-        let hides = ended.map(|one| (one.returned, before(&newest, one.called)));
-        let hidden = growing(hides.collect());
-        let deletes = all.iter().filter(|one| one.is_delete_that_may_have_been()).collect();
-        Ok(Self { all, puts, versions, newest, hidden, deletes })
+        let deleted = ended.map(|one| (one.returned, before(&newest, one.called)));
+        let deleted = growing(deleted.collect());
+        let deletes = all.iter().filter(|one| one.is_possible_delete()).collect();
+        Ok(Self { all, puts, versions, newest, deleted, deletes })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -66,9 +68,9 @@ impl<'a> Object<'a> {
         if version <= known {
             return Err(format!("{one:?} comes after version {known} in time"));
         }
-        let Call::Put(_, on) = one.call else { return Err(format!("{one:?}")) };
+        let Call::Put(_, condition) = one.call else { return Err(format!("{one:?}")) };
         let last = self.versions.range(..version).next_back();
-        match (on, last) {
+        match (condition, last) {
             // The expected version itself may come from a put without an answer.
             (Precondition::Is(expected, _), last)
                 if last.is_some_and(|(last, _)| *last > expected) =>
@@ -93,9 +95,9 @@ impl<'a> Object<'a> {
         if version < known {
             return Err(format!("{one:?} is older than version {known}"));
         }
-        let hidden = before(&self.hidden, one.called);
-        if version <= hidden {
-            return Err(format!("{one:?}, and version {hidden} was deleted"));
+        let deleted = before(&self.deleted, one.called);
+        if version <= deleted {
+            return Err(format!("{one:?}, but version {deleted} was deleted"));
         }
         Ok(())
     }
@@ -112,10 +114,10 @@ impl<'a> Object<'a> {
 
     /// Whether a version may have been deleted by the end of an operation. The delete came after
     /// all earlier versions as well.
-    fn may_be_deleted(&self, version: u64, by: &Operation) -> bool {
+    fn may_be_deleted(&self, version: u64, reader: &Operation) -> bool {
         let puts = self.versions.range(..=version).filter_map(|(_, tag)| self.puts.get(tag));
         let begun = puts.map(|put| put.called).max().unwrap_or(0);
-        self.deletes.iter().any(|one| one.returned > begun && one.called < by.returned)
+        self.deletes.iter().any(|one| one.returned > begun && one.called < reader.returned)
     }
 }
 
@@ -132,6 +134,6 @@ fn growing(mut all: Vec<(Moment, u64)>) -> Vec<(Moment, u64)> {
 
 /// Returns the number at the last moment before this one.
 fn before(all: &[(Moment, u64)], moment: Moment) -> u64 {
-    let earlier = all.partition_point(|(at, _)| *at < moment);
+    let earlier = all.partition_point(|(time, _)| *time < moment);
     all[..earlier].last().map_or(0, |(_, number)| *number)
 }

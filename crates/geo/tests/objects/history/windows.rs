@@ -21,24 +21,24 @@ use super::{Call, Moment, Operation, Precondition, Reply, Tag, by_key};
 
 /// Size of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Searched {
+pub(crate) struct SearchStats {
     pub(crate) windows: usize,
     /// Operations of the longest window.
     pub(crate) longest: usize,
 }
 
 /// Checks that each object's operations have an order that explains them.
-pub(crate) fn check(history: &[Operation]) -> Result<Searched, String> {
-    let mut searched = Searched::default();
+pub(crate) fn check(history: &[Operation]) -> Result<SearchStats, String> {
+    let mut stats = SearchStats::default();
     for all in by_key(history).values() {
-        check_object(all, &mut searched)?;
+        check_object(all, &mut stats)?;
     }
-    Ok(searched)
+    Ok(stats)
 }
 
 /// State of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Is {
+enum ObjectState {
     Nothing,
     Value(Tag),
     /// A value that no get ever returns.
@@ -55,7 +55,7 @@ struct UnknownOutcomes {
 impl UnknownOutcomes {
     fn add(&mut self, call: Call) {
         match call {
-            Call::Put(_, on) if !self.puts.contains(&on) => self.puts.push(on),
+            Call::Put(_, condition) if !self.puts.contains(&condition) => self.puts.push(condition),
             Call::Put(..) | Call::Get => {}
             Call::Delete => self.deletes = true,
         }
@@ -65,23 +65,23 @@ impl UnknownOutcomes {
 /// All possible states of an object at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct PossibleStates {
-    is: BTreeSet<Is>,
-    loose: UnknownOutcomes,
+    states: BTreeSet<ObjectState>,
+    unknown: UnknownOutcomes,
 }
 
 impl PossibleStates {
     /// Adds all states that the operations with an unknown outcome can lead to.
-    fn loosened(mut self) -> Self {
-        let meets = |is: &BTreeSet<Is>, on: &Precondition| match on {
+    fn with_unknown_outcomes(mut self) -> Self {
+        let meets = |states: &BTreeSet<ObjectState>, condition: &Precondition| match condition {
             Precondition::Always => true,
-            Precondition::Absent => is.contains(&Is::Nothing),
-            Precondition::Is(_, tag) => is.contains(&Is::Value(*tag)),
+            Precondition::Absent => states.contains(&ObjectState::Nothing),
+            Precondition::Is(_, tag) => states.contains(&ObjectState::Value(*tag)),
         };
-        if self.loose.deletes {
-            self.is.insert(Is::Nothing);
+        if self.unknown.deletes {
+            self.states.insert(ObjectState::Nothing);
         }
-        if self.loose.puts.iter().any(|on| meets(&self.is, on)) {
-            self.is.insert(Is::Unseen);
+        if self.unknown.puts.iter().any(|condition| meets(&self.states, condition)) {
+            self.states.insert(ObjectState::Unseen);
         }
         self
     }
@@ -95,7 +95,7 @@ enum Step {
     AddUnknown(Call),
     Did(Call, Reply),
     /// The window ends with the object in this state.
-    End(Is),
+    End(ObjectState),
 }
 
 #[derive(Clone, Debug)]
@@ -114,49 +114,53 @@ impl Model for Object {
         if let Step::Begin(possible) = step {
             return (true, possible.clone());
         }
-        let mut possible = state.clone().loosened();
+        let mut possible = state.clone().with_unknown_outcomes();
         if let Step::AddUnknown(call) = step {
-            possible.loose.add(*call);
+            possible.unknown.add(*call);
             return (true, possible);
         }
-        let is_value = |tag: Tag| possible.is.contains(&Is::Value(tag));
+        let is_value = |tag: Tag| possible.states.contains(&ObjectState::Value(tag));
         let after = match *step {
             Step::Begin(_) | Step::AddUnknown(_) => BTreeSet::new(),
-            Step::End(is) => possible.is.intersection(&BTreeSet::from([is])).copied().collect(),
-            Step::Did(Call::Put(_, on), Reply::Refused) => {
-                let not = match on {
+            Step::End(is) => possible.states.intersection(&BTreeSet::from([is])).copied().collect(),
+            Step::Did(Call::Put(_, condition), Reply::Refused) => {
+                let not = match condition {
                     Precondition::Always => return (false, possible),
-                    Precondition::Absent => Is::Nothing,
-                    Precondition::Is(_, tag) => Is::Value(tag),
+                    Precondition::Absent => ObjectState::Nothing,
+                    Precondition::Is(_, tag) => ObjectState::Value(tag),
                 };
-                possible.is.iter().copied().filter(|is| *is != not).collect()
+                possible.states.iter().copied().filter(|is| *is != not).collect()
             }
-            Step::Did(Call::Put(tag, on), _) => {
-                let met = match on {
+            Step::Did(Call::Put(tag, condition), _) => {
+                let met = match condition {
                     Precondition::Always => true,
-                    Precondition::Absent => possible.is.contains(&Is::Nothing),
+                    Precondition::Absent => possible.states.contains(&ObjectState::Nothing),
                     Precondition::Is(_, tag) => is_value(tag),
                 };
-                BTreeSet::from_iter(met.then_some(Is::Value(tag)))
+                BTreeSet::from_iter(met.then_some(ObjectState::Value(tag)))
             }
             Step::Did(Call::Delete, Reply::Nothing) | Step::Did(Call::Get, Reply::Nothing) => {
-                possible.is.intersection(&BTreeSet::from([Is::Nothing])).copied().collect()
+                possible
+                    .states
+                    .intersection(&BTreeSet::from([ObjectState::Nothing]))
+                    .copied()
+                    .collect()
             }
             Step::Did(Call::Delete, _) => {
-                let there = possible.is.iter().any(|is| *is != Is::Nothing);
-                BTreeSet::from_iter(there.then_some(Is::Nothing))
+                let exists = possible.states.iter().any(|is| *is != ObjectState::Nothing);
+                BTreeSet::from_iter(exists.then_some(ObjectState::Nothing))
             }
             Step::Did(Call::Get, Reply::Read(tag, _)) => {
-                BTreeSet::from_iter(is_value(tag).then_some(Is::Value(tag)))
+                BTreeSet::from_iter(is_value(tag).then_some(ObjectState::Value(tag)))
             }
             Step::Did(Call::Get, _) => return (false, possible),
         };
-        possible.is = after;
-        (!possible.is.is_empty(), possible)
+        possible.states = after;
+        (!possible.states.is_empty(), possible)
     }
 }
 
-fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String> {
+fn check_object(all: &[Operation], stats: &mut SearchStats) -> Result<(), String> {
     let mut seen: BTreeMap<Tag, Moment> = BTreeMap::new();
     for one in all {
         if let Reply::Read(tag, _) = one.reply {
@@ -166,7 +170,7 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
     }
     // Operations that were done, or seen to have been; and those that may have been, after their
     // call.
-    let (mut done, mut loose) = (Vec::new(), Vec::new());
+    let (mut done, mut unknown) = (Vec::new(), Vec::new());
     for one in all.iter().filter(|one| one.reply != Reply::Failed) {
         match (one.reply, one.call) {
             (Reply::Unknown, Call::Get) => {}
@@ -177,12 +181,14 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
                 }
                 done.push(Operation { returned, ..*one });
             }
-            (Reply::Unknown, Call::Put(..) | Call::Delete) => loose.push(*one),
+            (Reply::Unknown, Call::Put(..) | Call::Delete) => unknown.push(*one),
             _ => done.push(*one),
         }
     }
-    let mut possible =
-        PossibleStates { is: BTreeSet::from([Is::Nothing]), loose: UnknownOutcomes::default() };
+    let mut possible = PossibleStates {
+        states: BTreeSet::from([ObjectState::Nothing]),
+        unknown: UnknownOutcomes::default(),
+    };
     let mut rest = &*done;
     while let Some(first) = rest.first() {
         let (mut end, mut length) = (first.returned, 0);
@@ -190,24 +196,26 @@ fn check_object(all: &[Operation], searched: &mut Searched) -> Result<(), String
             end = end.max(one.returned);
             length += 1;
         }
-        let (window, behind) = rest.split_at(length);
-        rest = behind;
-        let (before, during): (Vec<&Operation>, Vec<&Operation>) =
-            loose.iter().filter(|one| one.called <= end).partition(|one| one.called < first.called);
-        before.iter().for_each(|one| possible.loose.add(one.call));
-        possible.is = ends(window, &during, &possible)?;
-        searched.windows += 1;
-        searched.longest = searched.longest.max(length);
+        let (window, tail) = rest.split_at(length);
+        rest = tail;
+        let (before, during): (Vec<&Operation>, Vec<&Operation>) = unknown
+            .iter()
+            .filter(|one| one.called <= end)
+            .partition(|one| one.called < first.called);
+        before.iter().for_each(|one| possible.unknown.add(one.call));
+        possible.states = states_at_end(window, &during, &possible)?;
+        stats.windows += 1;
+        stats.longest = stats.longest.max(length);
     }
     Ok(())
 }
 
 /// Returns all possible states of an object at the end of a window.
-fn ends(
+fn states_at_end(
     window: &[Operation],
-    loose: &[&Operation],
+    unknown: &[&Operation],
     possible: &PossibleStates,
-) -> Result<BTreeSet<Is>, String> {
+) -> Result<BTreeSet<ObjectState>, String> {
     let time = |moment: Moment| i64::try_from(moment).unwrap_or(i64::MAX - 2);
     let entry = |called, returned, op| Entry::<Object> {
         client_id: None,
@@ -221,19 +229,19 @@ fn ends(
     };
     let mut entries = vec![entry(-2, -1, Step::Begin(possible.clone()))];
     entries.extend(window.iter().map(did));
-    let loosen =
+    let add_unknown =
         |one: &&Operation| entry(time(one.called), time(one.called), Step::AddUnknown(one.call));
-    entries.extend(loose.iter().map(loosen));
+    entries.extend(unknown.iter().map(add_unknown));
     if !check_operations(&entries) {
         return Err(format!("no order explains, from {possible:?}: {window:#?}"));
     }
     let put = window.iter().filter_map(|one| match one.call {
-        Call::Put(tag, _) if one.reply != Reply::Refused => Some(Is::Value(tag)),
+        Call::Put(tag, _) if one.reply != Reply::Refused => Some(ObjectState::Value(tag)),
         Call::Put(..) | Call::Delete | Call::Get => None,
     });
-    let mut all: BTreeSet<Is> = possible.is.iter().copied().chain(put).collect();
-    all.extend([Is::Nothing, Is::Unseen]);
-    let can_be = |is: &Is| {
+    let mut all: BTreeSet<ObjectState> = possible.states.iter().copied().chain(put).collect();
+    all.extend([ObjectState::Nothing, ObjectState::Unseen]);
+    let can_be = |is: &ObjectState| {
         let mut entries = entries.clone();
         entries.push(entry(i64::MAX - 1, i64::MAX, Step::End(*is)));
         check_operations(&entries)

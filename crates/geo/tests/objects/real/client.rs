@@ -63,7 +63,7 @@ impl Plan {
 
     /// The same plan for another client, whose clock is some days ahead: the grace period for
     /// readers is over then.
-    pub(crate) fn at(&self, client: u64, days: u64) -> Self {
+    pub(crate) fn for_client(&self, client: u64, days: u64) -> Self {
         Self { client, ahead_ms: days * 86_400_000, ..self.clone() }
     }
 
@@ -102,7 +102,7 @@ impl Plan {
 
 /// Not a test: runs a client when started as one.
 #[test]
-fn is_one_process_of_another_test() {
+fn runs_as_client_process() {
     let Some(file) = std::env::var_os(VARIABLE) else { return };
     let plan: Plan = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     super::use_ring();
@@ -158,13 +158,13 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
         let call = match (random.below(100), *seen) {
             (0..20, _) => Call::Put(tag, Precondition::Always),
             (20..30, _) => Call::Put(tag, Precondition::Absent),
-            (30..50, Some((version, of))) => Call::Put(tag, Precondition::Is(version, of)),
+            (30..50, Some((version, value))) => Call::Put(tag, Precondition::Is(version, value)),
             (50..60, _) => Call::Delete,
             _ => Call::Get,
         };
         let number = log.count.fetch_add(1, Ordering::Relaxed);
         log.write(&Line::Begun { number, key, call, at: now() });
-        let reply = ask(store, key, call).await;
+        let reply = execute_call(store, key, call).await;
         log.write(&Line::Ended { number, reply, at: now() });
         *seen = match (reply, call) {
             (Reply::Wrote(version), Call::Put(tag, _)) => Some((version, tag)),
@@ -176,10 +176,10 @@ async fn work(store: &GeoStore, plan: &Plan, log: &Log, one: u64) {
 }
 
 /// Calls the store and returns its answer.
-pub(crate) async fn ask(store: &GeoStore, key: u64, call: Call) -> Reply {
+pub(crate) async fn execute_call(store: &GeoStore, key: u64, call: Call) -> Reply {
     let path = Path::from(format!("object/{key}"));
     let reply = match call {
-        Call::Put(tag, on) => put(store, &path, tag, on).await,
+        Call::Put(tag, condition) => put(store, &path, tag, condition).await,
         Call::Delete => store.delete(&path).await.map(|()| Reply::Deleted),
         Call::Get => get(store, &path).await,
     };
@@ -190,9 +190,9 @@ async fn put(
     store: &GeoStore,
     path: &Path,
     tag: Tag,
-    on: Precondition,
+    condition: Precondition,
 ) -> Result<Reply, object_store::Error> {
-    let mode = match on {
+    let mode = match condition {
         Precondition::Always => PutMode::Overwrite,
         Precondition::Absent => PutMode::Create,
         Precondition::Is(version, _) => {

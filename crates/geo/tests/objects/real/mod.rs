@@ -8,8 +8,8 @@
 //! ```
 //!
 //! In the end the third site is declared lost and replaced by a directory while clients continue;
-//! then another server is killed. A machine that is too busy for both lets clients rest after a few
-//! tries: they add objects faster than it restores them.
+//! then another server is killed. If the machine is too busy for both, clients pause after a few
+//! tries: they would add objects faster than the site is rebuilt.
 //!
 //! Timing decides nothing. `FULGURITE_TEST_REAL_SEED` selects another course of events,
 //! `FULGURITE_TEST_REAL_ROUNDS` is how often each fault occurs (default: once).
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 
 use crate::history::faults::Fault as Planted;
 use crate::history::{self, Call, Operation, Reply, now, versions, windows};
-use client::{Plan, VARIABLE, ask};
+use client::{Plan, VARIABLE, execute_call};
 use sites::Sites;
 
 const CLIENTS: usize = 3;
@@ -37,14 +37,14 @@ const KEYS: u64 = 5;
 
 /// How often to poll for something that must happen.
 const TRIES: usize = 60;
-/// How often to try to replace a site: first beside clients, then while they rest.
+/// How often to try to replace a site: first while clients run, then while they pause.
 const REPLACEMENTS: [usize; 2] = [3, 9];
 
 // Ids of the clients that run in this process, one after the other. No two draw the same ids.
-const KEEPER: u64 = 1 << 20;
-const HEALER: u64 = KEEPER + 1;
-const REMOVER: u64 = KEEPER + 2;
-const SWEEPER: u64 = KEEPER + 3;
+const MAINTAINER: u64 = 1 << 20;
+const HEALER: u64 = MAINTAINER + 1;
+const REMOVER: u64 = MAINTAINER + 2;
+const SWEEPER: u64 = MAINTAINER + 3;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,9 +67,9 @@ enum Fault {
 
 impl Fault {
     fn all() -> Vec<Self> {
-        let of_each: [fn(usize) -> Self; 4] =
+        let per_site: [fn(usize) -> Self; 4] =
             [Self::Kill, Self::Partition, Self::Delay, Self::LostReplies];
-        let each = of_each.iter().flat_map(|fault| (0..3).map(fault));
+        let each = per_site.iter().flat_map(|fault| (0..3).map(fault));
         each.chain([Self::KillTwo(0), Self::Blobs(0), Self::Blobs(1), Self::Client, Self::Client])
             .collect()
     }
@@ -80,8 +80,8 @@ fn use_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn wish(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().map_or(usual, |value| value.parse().unwrap())
+fn env_or(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
 }
 
 fn runtime() -> Runtime {
@@ -93,9 +93,9 @@ fn random_sleep(random: &mut RandomStream, least_ms: u64, more_ms: u64) {
 }
 
 #[test]
-fn what_clients_of_real_servers_are_told_is_right() {
+fn histories_over_real_servers_are_linearizable() {
     use_ring();
-    let seed = wish("FULGURITE_TEST_REAL_SEED", 1);
+    let seed = env_or("FULGURITE_TEST_REAL_SEED", 1);
     println!("seed {seed}");
     let mut random = Seed::new(seed).stream();
     let folder = tempfile::tempdir().unwrap();
@@ -118,16 +118,18 @@ fn what_clients_of_real_servers_are_told_is_right() {
         ahead_ms: 0,
     };
     let began = now();
-    let keeper = runtime();
-    keeper.block_on(sites.begin(&plan));
+    let maintainer = runtime();
+    maintainer.block_on(sites.begin(&plan));
     let mut clients = Clients { plan: plan.clone(), running: Vec::new(), count: 0 };
     (0..CLIENTS).for_each(|_| clients.add());
     // It repairs objects and collects garbage while others work.
-    let store = keeper.block_on(plan.at(KEEPER, 0).open());
+    let store = maintainer.block_on(plan.for_client(MAINTAINER, 0).open());
     let hints = fulgurite_units::Duration::from_secs(1);
-    keeper.block_on(async { store.keep(hints, fulgurite_units::Duration::from_secs(3)) });
+    maintainer.block_on(async {
+        store.spawn_maintenance(hints, fulgurite_units::Duration::from_secs(3))
+    });
     let mut faults = Vec::new();
-    for _ in 0..wish("FULGURITE_TEST_REAL_ROUNDS", 1) {
+    for _ in 0..env_or("FULGURITE_TEST_REAL_ROUNDS", 1) {
         let mut round = Fault::all();
         while !round.is_empty() {
             let one = random.below(round.len() as u64);
@@ -138,27 +140,27 @@ fn what_clients_of_real_servers_are_told_is_right() {
         random_sleep(&mut random, 200, 300);
         inject(*fault, &mut sites, &mut clients, &mut random);
     }
-    // A fragment that is missing elsewhere and one of the lost site would be too many.
-    keeper.block_on(becomes_whole(&store));
-    keeper.block_on(replace(&store, &plan, &folder.path().join("another")));
+    // With a fragment missing at another site, the loss of this site would be one loss too many.
+    maintainer.block_on(heal_until_complete(&store));
+    maintainer.block_on(replace(&store, &plan, &folder.path().join("another")));
     plan.map = store.map().text();
     inject(Fault::Kill(0), &mut sites, &mut clients, &mut random);
     random_sleep(&mut random, 500, 500);
     let mut history = clients.stop();
     drop(store);
-    keeper.shutdown_background();
+    maintainer.shutdown_background();
     let worked_ms = (now() - began) / 1_000_000;
 
     let end = runtime();
     history.extend(end.block_on(heal_until_whole(&plan)));
-    let (whole, searched) = checked(&history);
+    let (whole, searched) = check_history(&history);
     println!(
         "seed {seed}: {} operations {:?}, {} faults in {worked_ms} ms; {searched:?}, {whole}",
         history.len(),
-        reply(&history),
+        count_replies(&history),
         faults.len()
     );
-    end.block_on(nothing_is_left(&plan, &sites));
+    end.block_on(delete_everything(&plan, &sites));
     println!("{} ms in all", (now() - began) / 1_000_000);
 }
 
@@ -168,14 +170,14 @@ fn inject(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut R
         Fault::Kill(site) => {
             sites.crash(site);
             random_sleep(random, 200, 800);
-            sites.start_again(site);
+            sites.restart(site);
         }
         Fault::KillTwo(site) => {
             sites.crash(site);
             sites.crash(site + 1);
             random_sleep(random, 200, 800);
-            sites.start_again(site + 1);
-            sites.start_again(site);
+            sites.restart(site + 1);
+            sites.restart(site);
         }
         Fault::Blobs(site) => {
             sites.take_folder(site, true);
@@ -207,7 +209,7 @@ fn inject(fault: Fault, sites: &mut Sites, clients: &mut Clients, random: &mut R
 }
 
 /// Repairs everything while clients continue.
-async fn becomes_whole(store: &GeoStore) {
+async fn heal_until_complete(store: &GeoStore) {
     let mut report = store.heal(&|_| {}).await;
     for _ in 0..TRIES {
         if report.as_ref().is_ok_and(|report| report.missing == 0) {
@@ -225,11 +227,11 @@ async fn replace(store: &GeoStore, plan: &Plan, folder: &Path) {
     let place = Some(format!("dir://{}", folder.display()));
     let (name, rebuilding) = (sites::NAMES[2].to_owned(), false);
     let entry = SiteEntry { name, table: place.clone(), blobs: place, rebuilding };
-    let mut report = Err("it was not tried".to_owned());
-    let [beside, at_rest] = REPLACEMENTS;
-    for tries in 0..beside + at_rest {
-        if tries == beside {
-            println!("clients rest: {report:?}");
+    let mut report = Err("not tried".to_owned());
+    let [busy, paused] = REPLACEMENTS;
+    for tries in 0..busy + paused {
+        if tries == busy {
+            println!("clients pause: {report:?}");
             std::fs::write(&plan.rest, "").unwrap();
         }
         let replaced = store.replace_site(sites::NAMES[2], entry.clone(), &|_, _| {}).await;
@@ -241,7 +243,7 @@ async fn replace(store: &GeoStore, plan: &Plan, folder: &Path) {
     let _ = std::fs::remove_file(&plan.rest);
     let report = report.unwrap();
     assert_eq!((report.problems, report.lost), (vec![], vec![]));
-    assert!(store.map().sites.iter().all(|site| !site.rebuilding), "it votes again");
+    assert!(store.map().sites.iter().all(|site| !site.rebuilding), "the site does not vote");
 }
 
 /// Clients, each a process of its own.
@@ -265,7 +267,7 @@ impl Clients {
         std::fs::write(&file, serde_json::to_vec(&plan).unwrap()).unwrap();
         let own = std::env::current_exe().unwrap();
         let mut command = Command::new(own);
-        command.args(["--exact", "real::client::is_one_process_of_another_test", "--nocapture"]);
+        command.args(["--exact", "real::client::runs_as_client_process", "--nocapture"]);
         command.env(VARIABLE, file).stdin(Stdio::null()).stdout(Stdio::null());
         self.running.push((command.spawn().unwrap(), plan));
     }
@@ -307,7 +309,7 @@ impl Drop for Clients {
 
 /// Checks that all objects are whole soon, once everything answers. Returns the reads of them all.
 async fn heal_until_whole(plan: &Plan) -> Vec<Operation> {
-    let store = plan.at(HEALER, 1).open().await;
+    let store = plan.for_client(HEALER, 1).open().await;
     let is_whole = |report: &MaintenanceReport| {
         assert_eq!(report.lost, Vec::<String>::new());
         report.problems.is_empty() && report.whole == report.objects && report.objects > 0
@@ -334,7 +336,7 @@ async fn call_until_certain(store: &GeoStore, key: u64, call: Call) -> Vec<Opera
     let mut all = Vec::new();
     for _ in 0..TRIES {
         let called = now();
-        let reply = ask(store, key, call).await;
+        let reply = execute_call(store, key, call).await;
         let returned = if reply == Reply::Unknown { history::Moment::MAX } else { now() };
         all.push(Operation { client: HEALER, key, call, reply, called, returned });
         if !matches!(reply, Reply::Failed | Reply::Unknown) {
@@ -345,7 +347,7 @@ async fn call_until_certain(store: &GeoStore, key: u64, call: Call) -> Vec<Opera
 }
 
 /// Runs both checks, and checks that they notice planted faults.
-fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
+fn check_history(history: &[Operation]) -> (&'static str, windows::SearchStats) {
     versions::check(history).unwrap();
     let searched = windows::check(history).unwrap();
     for fault in Planted::ALL {
@@ -354,18 +356,18 @@ fn checked(history: &[Operation]) -> (&'static str, windows::Searched) {
         // noticed.
         let some = planted.len().div_ceil(8).max(1);
         for planted in planted.into_iter().step_by(some) {
-            let noticed = [versions::check(&planted).is_err(), windows::check(&planted).is_err()];
-            assert!(noticed[0] && (noticed[1] || fault == Planted::Swapped), "{fault:?}");
+            let detected = [versions::check(&planted).is_err(), windows::check(&planted).is_err()];
+            assert!(detected[0] && (detected[1] || fault == Planted::Swapped), "{fault:?}");
         }
     }
-    let did = |reply: fn(&Reply) -> bool| history.iter().filter(|one| reply(&one.reply)).count();
-    assert!(did(|reply| matches!(reply, Reply::Wrote(_))) > 0, "nothing was put");
-    assert!(did(|reply| matches!(reply, Reply::Read(..))) > 0, "nothing was read");
+    let count = |reply: fn(&Reply) -> bool| history.iter().filter(|one| reply(&one.reply)).count();
+    assert!(count(|reply| matches!(reply, Reply::Wrote(_))) > 0, "nothing was put");
+    assert!(count(|reply| matches!(reply, Reply::Read(..))) > 0, "nothing was read");
     ("right", searched)
 }
 
 /// Counts each kind of answer.
-fn reply(history: &[Operation]) -> BTreeMap<&'static str, usize> {
+fn count_replies(history: &[Operation]) -> BTreeMap<&'static str, usize> {
     let mut all = BTreeMap::new();
     for one in history {
         let name = match one.reply {
@@ -383,8 +385,8 @@ fn reply(history: &[Operation]) -> BTreeMap<&'static str, usize> {
 }
 
 /// Deletes, collects and sweeps everything: no site has a fragment or a hint left.
-async fn nothing_is_left(plan: &Plan, sites: &Sites) {
-    let store = plan.at(REMOVER, 1).open().await;
+async fn delete_everything(plan: &Plan, sites: &Sites) {
+    let store = plan.for_client(REMOVER, 1).open().await;
     for key in 0..KEYS {
         call_until_certain(&store, key, Call::Delete).await;
     }
@@ -392,7 +394,7 @@ async fn nothing_is_left(plan: &Plan, sites: &Sites) {
     let mut last = (Vec::new(), 0);
     for turn in 1..=TRIES as u64 {
         // What the previous turn deleted may be collected now; stripes once they are empty.
-        let later = plan.at(SWEEPER + turn, 1 + turn);
+        let later = plan.for_client(SWEEPER + turn, 1 + turn);
         let store = later.open().await;
         let report = [
             store.heal(&|_| {}).await.unwrap(),
@@ -407,5 +409,5 @@ async fn nothing_is_left(plan: &Plan, sites: &Sites) {
         }
         last = (report.to_vec(), left);
     }
-    panic!("this is left: {last:?}");
+    panic!("not everything was removed: {last:?}");
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client -- relay: late, held, ended in the middle -- link: down, or late -- server
-//!           on each machine                           of a network namespace, if one may be had
+//!           on each machine                           of a network namespace, if allowed
 //! ```
 
 use std::net::SocketAddr;
@@ -43,10 +43,10 @@ impl Relay {
         let traffic = Arc::new(traffic);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let of = Arc::clone(&traffic);
+        let sender = Arc::clone(&traffic);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass(client, server, of.subscribe()));
+                tokio::spawn(pass(client, server, sender.subscribe()));
             }
         });
         Self { port, traffic }
@@ -65,20 +65,21 @@ impl Relay {
 /// Forwards the bytes of a connection until one side ends it, or it is cut.
 async fn pass(client: TcpStream, server: SocketAddr, mut traffic: watch::Receiver<Traffic>) {
     let cuts = traffic.borrow().cuts;
-    let (asking, answering) = (traffic.clone(), traffic.clone());
-    let passed = async {
+    let (request_traffic, reply_traffic) = (traffic.clone(), traffic.clone());
+    let forward = async {
         let Ok(server) = TcpStream::connect(server).await else { return };
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);
         }
-        let ((asks, answers), (reads, writes)) = (client.into_split(), server.into_split());
+        let (from_client, to_client) = client.into_split();
+        let (from_server, to_server) = server.into_split();
         tokio::select! {
-            () = pump(asks, writes, asking, |traffic| traffic.is_held) => {}
-            () = pump(reads, answers, answering, |it| it.is_held || it.is_mute) => {}
+            () = pump(from_client, to_server, request_traffic, |traffic| traffic.is_held) => {}
+            () = pump(from_server, to_client, reply_traffic, |it| it.is_held || it.is_mute) => {}
         }
     };
     tokio::select! {
-        () = passed => {}
+        () = forward => {}
         _ = traffic.wait_for(|traffic| traffic.cuts != cuts) => {}
     }
 }
@@ -123,8 +124,8 @@ impl Namespace {
             (format!("{network}.{}", 4 * number + 1), format!("{network}.{}", 4 * number + 2));
         let peer = format!("fg{process}i{number}");
         ip(&["netns", "add", &name])?;
-        let made = Self { name, link, inside };
-        let Self { name, link, inside } = &made;
+        let namespace = Self { name, link, inside };
+        let Self { name, link, inside } = &namespace;
         ip(&["link", "add", link, "type", "veth", "peer", "name", &peer, "netns", name])?;
         ip(&["address", "add", &format!("{here}/30"), "dev", link])?;
         ip(&["link", "set", "dev", link, "up"])?;
@@ -136,7 +137,7 @@ impl Namespace {
         for arguments in inner {
             ip(&[&["-netns", name], arguments].concat())?;
         }
-        Ok(made)
+        Ok(namespace)
     }
 
     pub(crate) fn place(&self) -> Place {

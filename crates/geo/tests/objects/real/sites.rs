@@ -40,7 +40,7 @@ struct Site {
 pub(crate) struct Sites {
     all: Vec<Site>,
     /// Whether the kernel can delay traffic to them.
-    can_be_late: bool,
+    can_delay: bool,
 }
 
 impl Sites {
@@ -61,8 +61,8 @@ impl Sites {
             });
             sites.push(Site { server, namespace, folder: folder.join(NAMES[number]) });
         }
-        let can_be_late = sites.iter().filter_map(|site| site.namespace.as_ref()).all(can_be_late);
-        Some(Self { all: sites, can_be_late })
+        let can_delay = sites.iter().filter_map(|site| site.namespace.as_ref()).all(can_delay);
+        Some(Self { all: sites, can_delay })
     }
 
     /// Returns their map as text, with more settings.
@@ -118,9 +118,9 @@ impl Sites {
         }
     }
 
-    pub(crate) fn start_again(&mut self, site: usize) {
+    pub(crate) fn restart(&mut self, site: usize) {
         match &mut self.all[site].server {
-            Some((server, _)) => server.start_until_it_answers(),
+            Some((server, _)) => server.restart_until_it_answers(),
             None => self.take_folder(site, false),
         }
     }
@@ -149,7 +149,7 @@ impl Sites {
     /// Delays all traffic: in the kernel if possible, else in the relay.
     pub(crate) fn set_late(&self, site: usize, delay_ms: Option<u64>) {
         match &self.all[site].namespace {
-            Some(namespace) if self.can_be_late => namespace.delay(delay_ms).unwrap(),
+            Some(namespace) if self.can_delay => namespace.delay(delay_ms).unwrap(),
             _ => self.relay(site, |traffic| traffic.delay_ms = delay_ms.unwrap_or(0)),
         }
     }
@@ -184,18 +184,18 @@ impl Sites {
 
 /// Creates three networks, or none if the machine does not allow it.
 fn namespaces() -> Vec<Option<Namespace>> {
-    let made: Result<Vec<_>, _> = (0..3).map(Namespace::new).collect();
-    match made {
-        Ok(made) => made.into_iter().map(Some).collect(),
+    let namespaces: Result<Vec<_>, _> = (0..3).map(Namespace::new).collect();
+    match namespaces {
+        Ok(namespaces) => namespaces.into_iter().map(Some).collect(),
         Err(why) => {
-            eprintln!("skipped: a network for each server ({why}); relays are held instead");
+            eprintln!("skipped: a network for each server ({why}); relays hold traffic instead");
             vec![None, None, None]
         }
     }
 }
 
 /// Whether the kernel can delay traffic.
-fn can_be_late(namespace: &Namespace) -> bool {
+fn can_delay(namespace: &Namespace) -> bool {
     let tried = namespace.delay(Some(1)).and_then(|()| namespace.delay(None));
     if let Err(why) = &tried {
         eprintln!("skipped: delays by the kernel ({why}); relays delay instead");

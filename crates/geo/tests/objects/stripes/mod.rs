@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! clients: put, put on conditions, delete, get, give up in the middle --> history --> both checks
-//! sites:   late, cut off, down, mute                 keeper: hints, collection
+//! sites:   late, cut off, down, mute                 maintainer: hints, collection
 //! then no faults --> a single repair makes all whole --> all deleted --> nothing is left
 //! ```
 
@@ -18,8 +18,8 @@ use fulgurite_geo::stores::{Entropy, Opener};
 use fulgurite_units::{Clock, Instant, RandomStream, Seed, UnixTime};
 
 use crate::history::{Call, Moment, Operation, Precondition, Reply, versions, windows};
-use crate::real::client::ask;
-use sites::{Simulated, State, Weather};
+use crate::real::client::execute_call;
+use sites::{Simulated, SiteFaults, State};
 
 const CLIENTS: u64 = 3;
 /// Concurrent calls of one client: enough to share stripes.
@@ -77,7 +77,7 @@ impl Run {
         let sites = Simulated {
             killed: Arc::default(),
             opener: Arc::new(Opener::new(entropy(random(b"tags")), [])),
-            weather: Arc::new(Weather::new(random(b"weather"))),
+            faults: Arc::new(SiteFaults::new(random(b"weather"))),
             map: SiteMap::parse(&map).unwrap(),
         };
         let (random, began) = (Mutex::new(random(b"run")), tokio::time::Instant::now());
@@ -114,8 +114,8 @@ impl Run {
     /// Returns the last version of an object that any client saw, and its value.
     fn seen(&self, key: u64) -> Option<(u64, u64)> {
         let history = self.history.lock().unwrap();
-        let mut of_key = history.iter().rev().filter(|one| one.key == key);
-        of_key.find_map(|one| match (one.call, one.reply) {
+        let mut calls = history.iter().rev().filter(|one| one.key == key);
+        calls.find_map(|one| match (one.call, one.reply) {
             (Call::Put(tag, _), Reply::Wrote(version)) => Some((version, tag)),
             (_, Reply::Read(tag, version)) => Some((version, tag)),
             _ => None,
@@ -128,12 +128,12 @@ impl Run {
     }
 
     /// Runs a call and records its answer; unknown if the client gives up or is killed.
-    async fn ask(&self, store: &GeoStore, of: (u64, u64), call: Call, end: impl Future) {
-        let ((client, key), called) = (of, self.now());
+    async fn call(&self, store: &GeoStore, ids: (u64, u64), call: Call, end: impl Future) {
+        let ((client, key), called) = (ids, self.now());
         let reply = tokio::select! {
             biased;
             _ = end => Reply::Unknown,
-            reply = ask(store, key, call) => reply,
+            reply = execute_call(store, key, call) => reply,
         };
         let returned = if reply == Reply::Unknown { Moment::MAX } else { self.now() };
         let one = Operation { client, key, call, reply, called, returned };
@@ -152,7 +152,7 @@ fn entropy(random: RandomStream) -> Entropy {
 }
 
 /// Runs a client: it is killed after each life, and restarts after all but the last.
-async fn live(run: Arc<Run>, client: u64) {
+async fn run_client(run: Arc<Run>, client: u64) {
     for _ in 0..LIVES {
         let sites = run.sites.program();
         let store = loop {
@@ -173,31 +173,31 @@ async fn live(run: Arc<Run>, client: u64) {
 }
 
 async fn work(run: Arc<Run>, store: GeoStore, sites: Simulated, client: u64) {
-    while !sites.killed.is_so() {
+    while !sites.killed.is_set() {
         let (key, tag) = (run.below(KEYS), run.tags.fetch_add(1, Ordering::Relaxed));
         let call = match (run.below(100), run.seen(key)) {
             (0..35, _) => Call::Put(tag, Precondition::Always),
             (35..45, _) => Call::Put(tag, Precondition::Absent),
-            (45..55, Some((version, of))) => Call::Put(tag, Precondition::Is(version, of)),
+            (45..55, Some((version, value))) => Call::Put(tag, Precondition::Is(version, value)),
             (55..65, _) => Call::Delete,
             _ => Call::Get,
         };
         // Some calls are abandoned in the middle.
-        let patience = if run.below(12) == 0 { run.below(400) } else { 1 << 40 };
+        let limit_ms = if run.below(12) == 0 { run.below(400) } else { 1 << 40 };
         let end = async {
             tokio::select! {
                 biased;
                 () = sites.killed.wait() => {}
-                () = tokio::time::sleep(Duration::from_millis(patience)) => {}
+                () = tokio::time::sleep(Duration::from_millis(limit_ms)) => {}
             }
         };
-        run.ask(&store, (client, key), call, end).await;
+        run.call(&store, (client, key), call, end).await;
         run.random_sleep(0, 120).await;
     }
 }
 
 /// Injects one fault after the other, for as long as clients work.
-async fn fail(run: &Run) {
+async fn inject_faults(run: &Run) {
     for _ in 0..FAULTS_MAX {
         if run.working.load(Ordering::Relaxed) == 0 {
             return;
@@ -212,10 +212,10 @@ async fn fail(run: &Run) {
         };
         let first = usize::try_from(run.below(3)).unwrap();
         let count = if run.below(4) == 0 { 2 } else { 1 };
-        let hit: Vec<usize> = (0..count).map(|more| (first + more) % 3).collect();
-        hit.iter().for_each(|site| run.sites.weather.set(*site, state));
+        let failed: Vec<usize> = (0..count).map(|more| (first + more) % 3).collect();
+        failed.iter().for_each(|site| run.sites.faults.set(*site, state));
         run.random_sleep(200, 1200).await;
-        hit.iter().for_each(|site| run.sites.weather.set(*site, State::default()));
+        failed.iter().for_each(|site| run.sites.faults.set(*site, State::default()));
     }
 }
 
@@ -228,20 +228,23 @@ fn run(seed: u64) -> Totals {
 
 async fn run_in_time(seed: u64) -> Totals {
     let run = Run::new(seed);
-    let keeper = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
-    keeper.keep(fulgurite_units::Duration::from_secs(1), fulgurite_units::Duration::from_secs(3));
-    let clients = (0..CLIENTS).map(|client| tokio::spawn(live(Arc::clone(&run), client)));
+    let maintainer = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
+    maintainer.spawn_maintenance(
+        fulgurite_units::Duration::from_secs(1),
+        fulgurite_units::Duration::from_secs(3),
+    );
+    let clients = (0..CLIENTS).map(|client| tokio::spawn(run_client(Arc::clone(&run), client)));
     let clients: Vec<_> = clients.collect();
-    fail(&run).await;
+    inject_faults(&run).await;
     futures::future::try_join_all(clients).await.unwrap();
-    drop(keeper);
+    drop(maintainer);
     // Operations in flight still end.
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let healed = heals_at_once(&run).await;
+    let healed = heal_in_one_pass(&run).await;
     let history = run.history.lock().unwrap().clone();
     versions::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     windows::check(&history).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    nothing_is_left(&run).await;
+    delete_everything(&run).await;
     let mut totals = Totals {
         calls: history.len(),
         unknown: history.iter().filter(|one| one.reply == Reply::Unknown).count(),
@@ -266,7 +269,7 @@ fn never() -> impl Future {
 
 /// Without further faults, a single repair settles, rebuilds and makes obsolete whatever it must,
 /// and reports that all is whole. Then every object is read.
-async fn heals_at_once(run: &Run) -> MaintenanceReport {
+async fn heal_in_one_pass(run: &Run) -> MaintenanceReport {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!((&report.lost, &report.problems), (&vec![], &vec![]), "{report:?}");
@@ -275,7 +278,7 @@ async fn heals_at_once(run: &Run) -> MaintenanceReport {
     assert_eq!(hints.whole, hints.objects, "{hints:?}");
     assert_eq!(store.process_hints().await.unwrap().objects, 0);
     for key in 0..KEYS {
-        run.ask(&store, (CLIENTS, key), Call::Get, never()).await;
+        run.call(&store, (CLIENTS, key), Call::Get, never()).await;
         let reply = run.history.lock().unwrap().last().map(|one| one.reply);
         assert!(matches!(reply, Some(Reply::Read(..) | Reply::Nothing)), "{key}: {reply:?}");
     }
@@ -283,10 +286,10 @@ async fn heals_at_once(run: &Run) -> MaintenanceReport {
 }
 
 /// Deletes and collects everything: no fragment of objects or stripes is left.
-async fn nothing_is_left(run: &Run) {
+async fn delete_everything(run: &Run) {
     let store = GeoStore::open(run.options(&run.sites, 0)).await.unwrap();
     for key in 0..KEYS {
-        run.ask(&store, (CLIENTS, key), Call::Delete, never()).await;
+        run.call(&store, (CLIENTS, key), Call::Delete, never()).await;
     }
     let mut last = Vec::new();
     for day in 1..=6 {
@@ -303,7 +306,7 @@ async fn nothing_is_left(run: &Run) {
 }
 
 #[test]
-fn whatever_happens_stripes_are_right_and_heal_at_once() {
+fn stripe_histories_are_correct_and_heal_at_once() {
     let mut total = Totals::default();
     for seed in seeds() {
         println!("seed {seed}");
@@ -324,7 +327,7 @@ fn whatever_happens_stripes_are_right_and_heal_at_once() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
+fn same_seed_gives_same_run() {
     assert_eq!(run(3), run(3));
     assert_ne!(run(3).hash, run(4).hash);
 }
@@ -333,21 +336,22 @@ fn the_same_seed_gives_the_same_run() {
 async fn with_a_late_site(state: State) -> (Arc<Run>, GeoStore) {
     let run = Run::new(1);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
-    let puts = (0..KEYS).map(|key| ask(&store, key, Call::Put(2 * key + 1, Precondition::Always)));
+    let puts = (0..KEYS)
+        .map(|key| execute_call(&store, key, Call::Put(2 * key + 1, Precondition::Always)));
     let reply = futures::future::join_all(puts).await;
     assert!(reply.iter().all(|reply| matches!(reply, Reply::Wrote(_))), "{reply:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    run.sites.weather.set(2, state);
+    run.sites.faults.set(2, state);
     (run, store)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_looked_at_in_time_is_looked_at_again() {
+async fn objects_not_read_in_time_are_retried() {
     let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
     // All objects are checked at once, and no row of the site arrives within a round.
     let (report, ()) = futures::future::join(store.heal(&|_| {}), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        run.sites.weather.set(2, State::default());
+        run.sites.faults.set(2, State::default());
     })
     .await;
     let report = report.unwrap();
@@ -356,78 +360,71 @@ async fn what_was_not_looked_at_in_time_is_looked_at_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_looked_at_is_not_said_to_be_incomplete() {
+async fn unread_objects_are_not_reported_incomplete() {
     let (run, store) = with_a_late_site(State { rows_late_ms: 400, ..State::default() }).await;
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!((report.whole, report.missing, report.unsure), (0, 0, report.objects), "{report:?}");
-    run.sites.weather.set(2, State::default());
+    run.sites.faults.set(2, State::default());
     tokio::time::sleep(Duration::from_secs(200)).await;
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!((report.whole, report.unsure), (report.objects, 0), "{report:?}");
 }
 
 /// Kills a client once one site of three has its put; then all sites work.
-async fn killed_at_the_first_site(run: &Run, key: u64) {
+async fn kill_after_first_site(run: &Run, key: u64) {
     let down = State { is_down: true, ..State::default() };
     let sites = run.sites.program();
     let client = GeoStore::open(run.options(&sites, 0)).await.unwrap();
-    [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, down));
+    [1, 2].into_iter().for_each(|site| run.sites.faults.set(site, down));
     let end = tokio::time::sleep(Duration::from_millis(200));
-    run.ask(&client, (0, key), Call::Put(4, Precondition::Always), end).await;
+    run.call(&client, (0, key), Call::Put(4, Precondition::Always), end).await;
     sites.killed.kill();
-    [1, 2].into_iter().for_each(|site| run.sites.weather.set(site, State::default()));
+    [1, 2].into_iter().for_each(|site| run.sites.faults.set(site, State::default()));
 }
 
-fn waits(store: &GeoStore) -> (u64, u64) {
+fn undecided(store: &GeoStore) -> (u64, u64) {
     let snapshot = store.snapshot();
     (snapshot.undecided, snapshot.oldest_undecided_seconds)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_undecided_is_said_until_it_is_decided() {
+async fn undecided_version_is_reported_until_decided() {
     let run = Run::new(2);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
-    killed_at_the_first_site(&run, 0).await;
+    kill_after_first_site(&run, 0).await;
     tokio::time::sleep(Duration::from_secs(100)).await;
-    assert_eq!(waits(&store), (0, 0), "it was not met");
-    let undecided_report = store.undecided_report().await.unwrap();
-    assert_eq!(
-        (undecided_report.versions, &*undecided_report.objects),
-        (1, &["object/0".to_owned()][..])
-    );
-    assert_eq!(
-        (undecided_report.oldest_seconds, waits(&store)),
-        (100, (1, 100)),
-        "{undecided_report:?}"
-    );
+    assert_eq!(undecided(&store), (0, 0), "the version was not seen yet");
+    let report = store.undecided_report().await.unwrap();
+    assert_eq!((report.versions, &*report.objects), (1, &["object/0".to_owned()][..]));
+    assert_eq!((report.oldest_seconds, undecided(&store)), (100, (1, 100)), "{report:?}");
     tokio::time::sleep(Duration::from_secs(50)).await;
-    assert_eq!(waits(&store), (1, 150));
+    assert_eq!(undecided(&store), (1, 150));
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!(
         (report.settled, report.undecided, report.whole),
         (1, 0, report.objects),
         "{report:?}"
     );
-    assert_eq!(waits(&store), (0, 0));
+    assert_eq!(undecided(&store), (0, 0));
     assert_eq!(store.undecided_report().await.unwrap().versions, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_keeps_a_namespace_decides_what_it_met_undecided() {
+async fn background_maintenance_settles_undecided_versions() {
     let run = Run::new(2);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
-    killed_at_the_first_site(&run, 0).await;
+    kill_after_first_site(&run, 0).await;
     assert_eq!(store.undecided_report().await.unwrap().versions, 1);
     let seconds = fulgurite_units::Duration::from_secs;
-    store.keep(seconds(1), seconds(3600));
+    store.spawn_maintenance(seconds(1), seconds(3600));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(waits(&store).0, 1, "who proposed it may be at it still");
+    assert_eq!(undecided(&store).0, 1, "its proposer may still be running");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!((waits(&store), store.undecided_report().await.unwrap().versions), ((0, 0), 0));
+    assert_eq!((undecided(&store), store.undecided_report().await.unwrap().versions), ((0, 0), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
+async fn objects_put_during_replacement_have_voting_rows() {
     let run = Run::new(3);
     let store = GeoStore::init(run.options(&run.sites, 0)).await.unwrap();
     let client = GeoStore::open(run.options(&run.sites.program(), 0)).await.unwrap();
@@ -445,7 +442,8 @@ async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
             while run.working.load(Ordering::Relaxed) > 0 {
                 // Each is a new object, in a new stripe.
                 let reply =
-                    ask(&client, count, Call::Put(4 * count + 1, Precondition::Always)).await;
+                    execute_call(&client, count, Call::Put(4 * count + 1, Precondition::Always))
+                        .await;
                 assert!(matches!(reply, Reply::Wrote(_)), "{reply:?}");
                 run.random_sleep(100, 100).await;
                 count += 1;
@@ -459,9 +457,9 @@ async fn what_is_put_while_a_site_is_replaced_has_a_row_there_that_votes() {
     let report = store.heal(&|_| {}).await.unwrap();
     assert_eq!((report.whole, report.unsure), (report.objects, 0), "{report:?}");
     // The site votes on all of them: any other may fail now.
-    run.sites.weather.set(0, State { is_down: true, ..State::default() });
+    run.sites.faults.set(0, State { is_down: true, ..State::default() });
     for key in 0..count {
-        let reply = ask(&store, key, Call::Get).await;
+        let reply = execute_call(&store, key, Call::Get).await;
         assert!(matches!(reply, Reply::Read(..)), "{key}: {reply:?}");
     }
 }

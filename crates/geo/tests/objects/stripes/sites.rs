@@ -37,19 +37,19 @@ pub(super) struct State {
 }
 
 /// States of all sites.
-pub(super) struct Weather {
+pub(super) struct SiteFaults {
     states: Mutex<[State; 3]>,
     random: Mutex<RandomStream>,
 }
 
 /// Fate of a call on its way.
-enum Way {
-    There,
+enum CallFate {
+    Delivered,
     Refused,
     Lost,
 }
 
-impl Weather {
+impl SiteFaults {
     pub(super) fn new(random: RandomStream) -> Self {
         Self { states: Mutex::default(), random: Mutex::new(random) }
     }
@@ -58,26 +58,26 @@ impl Weather {
         self.states.lock().unwrap()[site] = state;
     }
 
-    fn of(&self, site: usize) -> State {
+    fn state(&self, site: usize) -> State {
         self.states.lock().unwrap()[site]
     }
 
-    async fn go(&self, site: usize, is_table: bool) -> Way {
-        let state = self.of(site);
+    async fn deliver(&self, site: usize, is_table: bool) -> CallFate {
+        let state = self.state(site);
         let ms = self.random.lock().unwrap().below(CALL_MS + state.late_ms);
         let ms = ms + if is_table { state.rows_late_ms } else { 0 };
         tokio::time::sleep(Duration::from_millis(ms)).await;
-        let state = self.of(site);
+        let state = self.state(site);
         if state.is_cut {
             tokio::time::sleep(NO_ANSWER).await;
-            return Way::Lost;
+            return CallFate::Lost;
         }
-        if state.is_down { Way::Refused } else { Way::There }
+        if state.is_down { CallFate::Refused } else { CallFate::Delivered }
     }
 
     /// Whether the answer comes back.
-    async fn come_back(&self, site: usize) -> bool {
-        let state = self.of(site);
+    async fn deliver_answer(&self, site: usize) -> bool {
+        let state = self.state(site);
         if state.is_mute || state.is_cut {
             tokio::time::sleep(NO_ANSWER).await;
             return false;
@@ -90,9 +90,9 @@ impl Weather {
 #[derive(Clone)]
 pub(super) struct Simulated {
     /// Whether the program was killed: calls already sent may arrive, and nothing else.
-    pub(super) killed: Arc<Killed>,
+    pub(super) killed: Arc<KillSwitch>,
     pub(super) opener: Arc<Opener>,
-    pub(super) weather: Arc<Weather>,
+    pub(super) faults: Arc<SiteFaults>,
     pub(super) map: SiteMap,
 }
 
@@ -102,10 +102,15 @@ impl Simulated {
         Self { killed: Arc::default(), ..self.clone() }
     }
 
-    fn far<S: ?Sized>(&self, inner: Arc<S>, site: &SiteEntry, is_table: bool) -> Arc<Far<S>> {
+    fn distant_store<S: ?Sized>(
+        &self,
+        inner: Arc<S>,
+        site: &SiteEntry,
+        is_table: bool,
+    ) -> Arc<DistantStore<S>> {
         let site = self.map.site(&site.name).unwrap().index();
-        let (weather, killed) = (Arc::clone(&self.weather), Arc::clone(&self.killed));
-        Arc::new(Far { inner, site, is_table, weather, killed })
+        let (faults, killed) = (Arc::clone(&self.faults), Arc::clone(&self.killed));
+        Arc::new(DistantStore { inner, site, is_table, faults, killed })
     }
 
     /// Number of fragments at all sites.
@@ -131,7 +136,7 @@ impl OpenSites for Simulated {
         may_create: bool,
     ) -> Result<Arc<dyn Table>, OpenError> {
         let inner = self.opener.table(address, may_create).await?;
-        Ok(self.far(inner, site, true))
+        Ok(self.distant_store(inner, site, true))
     }
 
     async fn blobs(
@@ -141,30 +146,30 @@ impl OpenSites for Simulated {
         may_create: bool,
     ) -> Result<Arc<dyn Blob>, OpenError> {
         let inner = self.opener.blobs(address, may_create).await?;
-        Ok(self.far(inner, site, false))
+        Ok(self.distant_store(inner, site, false))
     }
 }
 
 /// Whether a program was killed. Waiters wake up in a fixed order, the same in each run.
 #[derive(Debug, Default)]
-pub(super) struct Killed {
-    is_so: AtomicBool,
+pub(super) struct KillSwitch {
+    is_set: AtomicBool,
     notify: Notify,
 }
 
-impl Killed {
+impl KillSwitch {
     pub(super) fn kill(&self) {
-        self.is_so.store(true, Ordering::Relaxed);
+        self.is_set.store(true, Ordering::Relaxed);
         self.notify.notify_waiters();
     }
 
-    pub(super) fn is_so(&self) -> bool {
-        self.is_so.load(Ordering::Relaxed)
+    pub(super) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
     }
 
     pub(super) async fn wait(&self) {
         let notify = self.notify.notified();
-        if !self.is_so() {
+        if !self.is_set() {
             notify.await;
         }
     }
@@ -179,38 +184,42 @@ const BLOB_READS: Errors<BlobError> = (BlobError::Unavailable, BlobError::Unavai
 const BLOB_WRITES: Errors<BlobError> = (BlobError::Unavailable, BlobError::Unknown);
 
 /// A store of a site.
-struct Far<S: ?Sized> {
+struct DistantStore<S: ?Sized> {
     inner: Arc<S>,
     site: usize,
     is_table: bool,
-    weather: Arc<Weather>,
-    killed: Arc<Killed>,
+    faults: Arc<SiteFaults>,
+    killed: Arc<KillSwitch>,
 }
 
-impl<S: ?Sized> Far<S> {
+impl<S: ?Sized> DistantStore<S> {
     /// Makes a call. The caller states the errors for a refused call and for an unknown outcome.
     async fn call<T, E>(
         &self,
         call: impl Future<Output = Result<T, E>> + Send,
         (refused, lost): Errors<E>,
     ) -> Result<T, E> {
-        let way = tokio::select! {
+        let fate = tokio::select! {
             biased;
             () = self.killed.wait() => std::future::pending().await,
-            way = self.weather.go(self.site, self.is_table) => way,
+            fate = self.faults.deliver(self.site, self.is_table) => fate,
         };
-        match way {
-            Way::Refused => return Err(refused(Cause::new("down"))),
-            Way::Lost => return Err(lost(Cause::new("no answer"))),
-            Way::There => {}
+        match fate {
+            CallFate::Refused => return Err(refused(Cause::new("down"))),
+            CallFate::Lost => return Err(lost(Cause::new("no answer"))),
+            CallFate::Delivered => {}
         }
         let done = call.await;
-        if self.weather.come_back(self.site).await { done } else { Err(lost(Cause::new("lost"))) }
+        if self.faults.deliver_answer(self.site).await {
+            done
+        } else {
+            Err(lost(Cause::new("lost")))
+        }
     }
 }
 
 #[async_trait]
-impl Table for Far<dyn Table> {
+impl Table for DistantStore<dyn Table> {
     fn caps(&self) -> TableCaps {
         self.inner.caps()
     }
@@ -248,7 +257,7 @@ impl Table for Far<dyn Table> {
 }
 
 #[async_trait]
-impl Blob for Far<dyn Blob> {
+impl Blob for DistantStore<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
         self.call(self.inner.create(key, body), BLOB_WRITES).await
     }

@@ -21,7 +21,11 @@ impl Library {
         for command in shuttles.chain(drives.map(|work| work.command)) {
             assert!(seen.insert(command), "command {command} is carried out twice");
         }
-        assert_eq!(self.damaged, self.is_anything_broken(), "what is broken is known");
+        assert_eq!(
+            self.damaged,
+            self.is_anything_broken(),
+            "the flag for broken machines is correct"
+        );
     }
 
     /// Asserts that a drive insists only on a new platter inside it.
@@ -56,13 +60,21 @@ impl Library {
             let errand = shuttle.errand();
             let comes =
                 errand.is_some_and(|errand| self.shelf.get(errand.platter).id() == platter.id());
-            assert!(comes && shuttle.cargo().is_none(), "nobody comes for {}", platter.id());
+            assert!(
+                comes && shuttle.cargo().is_none(),
+                "no shuttle comes for claimed platter {}",
+                platter.id()
+            );
         }
         for (index, drive) in self.drives.indexed() {
             for slot in DriveSlot::BOTH {
                 let Some(shuttle) = drive.bay(slot).reserved() else { continue };
                 let to = self.fleet.get(shuttle).errand().map(|errand| errand.to);
-                assert_eq!(to, Some(Destination::Drive(index, slot)), "a reservation is forgotten");
+                assert_eq!(
+                    to,
+                    Some(Destination::Drive(index, slot)),
+                    "a reservation has no matching trip"
+                );
             }
         }
     }
@@ -72,13 +84,17 @@ impl Library {
         assert!(!trip.charges() || trip.errand().is_none(), "shuttle {index} charges on an errand");
         let Some(errand) = trip.errand() else {
             let purpose = trip.charges() || trip.detour().is_some();
-            assert!(purpose, "shuttle {index} is under way for nothing");
+            assert!(purpose, "shuttle {index} is on a trip without a purpose");
             self.check_charging(index, trip);
             return;
         };
         let platter = self.shelf.get(errand.platter);
         if cargo.is_some() {
-            assert_eq!(cargo, Some(errand.platter), "shuttle {index} carries another");
+            assert_eq!(
+                cargo,
+                Some(errand.platter),
+                "shuttle {index} carries another platter than its errand"
+            );
             assert_eq!(platter.claim(), None, "platter {} is claimed on board", platter.id());
         } else {
             assert_eq!(platter.claim(), Some(index), "platter {} is claimed", platter.id());
@@ -99,7 +115,7 @@ impl Library {
 
     /// Asserts that a shuttle charges standing, at a dock of its panel.
     fn check_charging(&self, index: ShuttleIndex, trip: &Trip) {
-        let at = self.fleet.get(index).at();
+        let at = self.fleet.get(index).position();
         assert_eq!(trip.goal().panel, at.panel, "shuttle {index} leaves its panel");
         if let Some((_, Action::Charge { .. })) = trip.current() {
             let mut sites = self.floor.drives().iter();
@@ -119,7 +135,7 @@ impl Library {
                 None => self.next_action(index).is_some(),
                 Some(work) => self.is_halt_due(index, &work),
             };
-            assert!(!due, "drive {index} rests although a platter waits in it");
+            assert!(!due, "drive {index} is idle although a platter waits in it");
         }
         if self.policy.movement == Movement::NoShuttles {
             for (index, drive) in self.drives.indexed().filter(|(_, drive)| !drive.is_broken()) {
@@ -136,11 +152,14 @@ impl Library {
         }
         for index in 0..self.partitions.count() {
             let trip = self.next_trip(index, &mut Findings::default());
-            assert!(trip.is_none(), "a shuttle of group {index} rests although {trip:?} is due");
+            assert!(trip.is_none(), "a shuttle of group {index} is idle although {trip:?} is due");
         }
         for (index, _) in self.fleet.indexed() {
             let point = self.charging_due(index);
-            assert!(point.is_none(), "shuttle {index} rests although it could charge at {point:?}");
+            assert!(
+                point.is_none(),
+                "shuttle {index} is idle although it could charge at {point:?}"
+            );
         }
     }
 
@@ -148,6 +167,6 @@ impl Library {
     pub(super) fn check_age_bound(&self) {
         let passed_over = self.counters.passed_over_max_ns;
         let bound = self.policy.age_bound.as_nanos();
-        assert!(passed_over <= bound, "a read of {passed_over} ns was passed over");
+        assert!(passed_over <= bound, "a read was passed over for {passed_over} ns");
     }
 }

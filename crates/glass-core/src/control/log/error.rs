@@ -43,7 +43,7 @@ pub enum LogError {
         problem: String,
     },
     /// The shape or the policy of the first line is invalid.
-    #[error("line 1: no library is like this")]
+    #[error("line 1: no such library is possible")]
     Library {
         /// The cause.
         source: crate::control::Error,

@@ -84,7 +84,7 @@ impl<R: BufRead> LogReader<R> {
             )));
         }
         if read.t >= NANOS_MAX {
-            return Err(line_error(format!("field t: {} is no time of a library", read.t)));
+            return Err(line_error(format!("field t: {} is not a valid time", read.t)));
         }
         self.latest = read.t;
         let record = match (read.event, read.output, read.end) {
@@ -95,7 +95,9 @@ impl<R: BufRead> LogReader<R> {
                 return self.expect_end();
             }
             _ => {
-                return Err(line_error("it needs exactly one of event, output and end".to_owned()));
+                return Err(line_error(
+                    "it must have exactly one of event, output and end".to_owned(),
+                ));
             }
         };
         Ok(Some(Entry { line, at: Instant::from_nanos(read.t), record }))
@@ -106,7 +108,10 @@ impl<R: BufRead> LogReader<R> {
         let line = self.line + 1;
         let whole = read_line(&mut self.source, &mut self.buffer, line)?;
         if whole || !self.buffer.is_empty() {
-            return Err(LogError::Line { line, problem: "it is behind the end".to_owned() });
+            return Err(LogError::Line {
+                line,
+                problem: "it follows the end of the log".to_owned(),
+            });
         }
         Ok(None)
     }

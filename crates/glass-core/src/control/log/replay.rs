@@ -158,7 +158,7 @@ impl<R: BufRead> Replayer<R> {
                 return Ok(());
             };
             if logged_at != at {
-                let problem = "field t: an output has the time of its event".to_owned();
+                let problem = "field t: an output must have the time of its event".to_owned();
                 return Err(LogError::Line { line, problem });
             }
             let found = decided.next();

@@ -30,16 +30,16 @@ pub(crate) const CORRUPTIONS: [(&str, Corruption); 8] = [
         let key = last(shelf);
         shelf.spares.insert(SlotIndex::new(99), key);
     }),
-    ("a platter out of place that is not", |shelf| {
+    ("a displaced platter that is at home", |shelf| {
         let key = last(shelf);
         shelf.displaced.insert(key);
     }),
-    ("a platter known by another's name", |shelf| {
+    ("a platter indexed by another id", |shelf| {
         let mut keys = shelf.by_id.values_mut();
         let (first, second) = (keys.next().unwrap(), keys.next().unwrap());
         std::mem::swap(first, second);
     }),
-    ("a place of the slab in use and not", |shelf| {
+    ("a slab entry that is both used and unused", |shelf| {
         let key = last(shelf);
         shelf.unused.push(key);
     }),

@@ -146,7 +146,7 @@ fn on_batteries(shape: &LibraryShape, policy: Policy, energy_per_operation: u64)
 }
 
 #[test]
-fn a_low_shuttle_charges_before_it_fetches() {
+fn low_shuttle_charges_before_fetching() {
     let mut twin = Twin::new(&one_shuttle(), 1);
     battery(&mut twin, 0, 19);
     twin.read(1, 1, 1, 1_234, 0);
@@ -164,7 +164,7 @@ fn a_low_shuttle_charges_before_it_fetches() {
 }
 
 #[test]
-fn an_idle_shuttle_charges_until_it_is_full_enough_and_no_longer() {
+fn idle_shuttle_charges_up_to_its_bound() {
     let mut twin = on_batteries(&one_shuttle(), Policy::fulgurite(), 4_000);
     for number in 0..6 {
         twin.read(0, u64::from(number), number, 700 * number + 5, 0);
@@ -179,7 +179,7 @@ fn an_idle_shuttle_charges_until_it_is_full_enough_and_no_longer() {
 
 /// A battery too small for the way goes flat; after the swap the work goes on.
 #[test]
-fn a_flat_battery_is_a_broken_shuttle_until_it_is_repaired() {
+fn flat_battery_breaks_its_shuttle_until_repair() {
     let policy = Policy { charge_below: 1, charge_until: 2, ..Policy::fulgurite() };
     let mut twin = on_batteries(&one_shuttle(), policy, 30_000);
     twin.read(0, 1, 1, 1_234, 0);
@@ -221,7 +221,7 @@ fn shuttles_take_turns_at_a_charging_point() {
 }
 
 #[test]
-fn bounds_of_charging_that_do_not_fit_are_refused() {
+fn contradictory_charging_bounds_are_refused() {
     for (charge_below, charge_until) in [(0, 80), (80, 80), (90, 80), (20, 101)] {
         let policy = Policy { charge_below, charge_until, ..Policy::fulgurite() };
         let error = policy.validate().unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn bounds_of_charging_that_do_not_fit_are_refused() {
 
 /// The swarm with batteries covers the cases it is there for.
 #[test]
-fn the_swarm_sees_batteries() {
+fn swarm_covers_battery_states() {
     let mut seen = BTreeMap::<&str, u32>::new();
     for seed in 0..u64::from(cases(30)) {
         let run = Run { seed, instant: false, failures_per_mille: 0, batteries: true };

@@ -1,7 +1,8 @@
 //! Tests that `check()` fails on every kind of corrupted state.
 //!
 //! The states here can be made by methods of the controller's parts, but contradict each other;
-//! what only a part can corrupt is planted beside it (`shelf/canaries.rs`, `fleet/canaries.rs`).
+//! what only a part can corrupt is planted beside it (`platter_table/corruptions.rs`,
+//! `fleet/corruptions.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -94,7 +95,7 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
         let (index, _) = carried(library);
         library.fleet.unload(index);
     }),
-    ("a platter taken for another place", |library| {
+    ("a platter recorded in another place", |library| {
         let (_, key) = carried(library);
         library.shelf.set_place(key, Place::Storage(SlotIndex::new(0)));
     }),
@@ -126,14 +127,14 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
         let group = waiting(library);
         take_first(library, group);
     }),
-    ("a platter in a foreign queue", |library| {
+    ("a platter in the queue of another group", |library| {
         let group = waiting(library);
         let (age, key) = take_first(library, group);
-        let foreign = (group + 1) % library.partitions.count();
-        library.partitions.group_mut(foreign).join(age, key, 0);
+        let other = (group + 1) % library.partitions.count();
+        library.partitions.group_mut(other).join(age, key, 0);
     }),
     ("a backlog that does not add up", |library| library.partitions.group_mut(0).add_backlog(1)),
-    ("a new platter that waits unknown", |library| {
+    ("a new platter that is not listed", |library| {
         let age = Age { due: Instant::ZERO, sequence: 0 };
         library.arrivals.join(super::twin::panel(0), (age, carried(library).1));
     }),
@@ -143,13 +144,13 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
         let work = library.drives.get(busy).work().unwrap();
         library.drives.get_mut(idle).begin(work.command, work.action, work.began);
     }),
-    ("a claim nobody makes", |library| {
+    ("a claim without a shuttle", |library| {
         let key = claimed(library);
         let shuttle = library.shelf.get(key).claim().unwrap();
         library.shelf.unclaim(key);
         library.shelf.claim(key, next(library, shuttle));
     }),
-    ("a reservation for nobody", |library| {
+    ("a reservation without a trip", |library| {
         let free = drive(library, |drive| drive.can_accept(DriveSlot::Second));
         library.drives.get_mut(free).reserve(DriveSlot::Second, ShuttleIndex::new(0));
     }),
@@ -165,16 +166,16 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
         let turned = drive(library, |drive| drive.facing().is_none());
         library.drives.get_mut(turned).set_head(Some(TrackIndex::new(0)));
     }),
-    ("a drive that insists on nothing", |library| {
+    ("a drive that insists without a new platter", |library| {
         let free = drive(library, |drive| drive.bay(DriveSlot::Second).platter().is_none());
         library.drives.get_mut(free).set_verify_only(true);
     }),
     ("a zone that miscounts", |library| library.zones.obscure(SlotIndex::new(0))),
-    ("a drive that rests", |library| {
+    ("a drive that is idle with work left", |library| {
         let busy = drive(library, |drive| drive.work().is_some());
         library.drives.get_mut(busy).end();
     }),
-    ("a shuttle that rests", |library| {
+    ("a shuttle that is idle with work left", |library| {
         let key = claimed(library);
         let shuttle = library.shelf.get(key).claim().unwrap();
         library.fleet.unblock(shuttle);

@@ -37,7 +37,7 @@ fn is_unreachable(twin: &Twin, request: u64) -> bool {
 }
 
 #[test]
-fn a_missing_platter_ends_its_reads_and_no_others() {
+fn missing_platter_fails_only_its_own_reads() {
     let mut twin = Twin::new(&one_shuttle(1), 1);
     twin.read(0, 1, 1, 100, 0);
     twin.read(0, 2, 1, 100, 4);
@@ -50,7 +50,7 @@ fn a_missing_platter_ends_its_reads_and_no_others() {
 }
 
 #[test]
-fn an_unreadable_track_ends_one_read() {
+fn unreadable_track_fails_one_read() {
     let mut twin = Twin::new(&one_shuttle(1), 2);
     for request in 1..=4 {
         twin.read(0, request, 1, 100, 10 * u32::try_from(request).unwrap());
@@ -65,7 +65,7 @@ fn an_unreadable_track_ends_one_read() {
 }
 
 #[test]
-fn a_platter_that_fails_verification_is_stored_all_the_same() {
+fn platter_that_fails_verification_is_still_stored() {
     let mut twin = Twin::new(&one_shuttle(1), 7);
     twin.verify(0, 1, 1, 100, 50);
     twin.script = vec![("verifies", Failure::Fails(Fault::Unreadable))];
@@ -78,7 +78,7 @@ fn a_platter_that_fails_verification_is_stored_all_the_same() {
 /// Whatever a shuttle does when it breaks: requests that nothing can serve end, new ones are
 /// rejected meanwhile, and after the repair everything can be read and every platter gets home.
 #[test]
-fn a_shuttle_that_breaks_anywhere_is_repaired() {
+fn shuttle_broken_anywhere_works_after_repair() {
     let breaks = [
         "shuttle 0 moves",
         "shuttle 0 crabs",
@@ -95,8 +95,8 @@ fn a_shuttle_that_breaks_anywhere_is_repaired() {
             twin.read(900_000, 3, 3, 250, 0);
             twin.script = vec![(operation, failure)];
             twin.run();
-            assert!(is_unreachable(&twin, 3), "{operation}: nobody is left to fetch");
-            assert!(twin.pending.is_empty(), "{operation}: all that was asked has an answer");
+            assert!(is_unreachable(&twin, 3), "{operation}: no shuttle is left to fetch");
+            assert!(twin.pending.is_empty(), "{operation}: every request has an answer");
             twin.repair_at(1_000_000, Machine::Shuttle(ShuttleIndex::new(0)));
             for request in 4..=6 {
                 let platter = u32::try_from(request - 3).unwrap();
@@ -110,7 +110,7 @@ fn a_shuttle_that_breaks_anywhere_is_repaired() {
 }
 
 #[test]
-fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
+fn broken_drive_keeps_its_platter_until_repair() {
     for operation in ["drive 0 mounts", "drive 0 reads", "drive 0 unmounts"] {
         let mut twin = Twin::new(&one_shuttle(2), 4);
         for number in 1..=6 {
@@ -118,7 +118,7 @@ fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
         }
         twin.script = vec![(operation, Failure::Breaks)];
         twin.run();
-        assert!(twin.pending.is_empty(), "{operation}: the other drive serves the rest");
+        assert!(twin.pending.is_empty(), "{operation}: the other drive serves the remaining reads");
         let ended = (1..=6).filter(|request| !is_read(&twin, *request));
         assert!(ended.count() <= 1, "{operation}: one platter is inside");
         assert_eq!(twin.world.drives[0].bays.len(), 1);
@@ -134,7 +134,7 @@ fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
 /// With every rail of a rack broken the panel is cut in two: reads beyond the cut are rejected, the
 /// others are served.
 #[test]
-fn a_panel_that_is_cut_serves_its_part() {
+fn cut_panel_serves_its_reachable_part() {
     let shape = one_shuttle(1);
     let mut twin = Twin::new(&shape, 5);
     let rails: Vec<Machine> = (0..shape.shelves_per_panel)
@@ -164,7 +164,7 @@ fn a_panel_that_is_cut_serves_its_part() {
 
 /// A platter whose home cannot be reached waits in a spare slot until it can.
 #[test]
-fn a_displaced_platter_gets_home_after_the_repair() {
+fn displaced_platter_returns_home_after_repair() {
     let shape = one_shuttle(1);
     let mut twin = Twin::new(&shape, 9);
     twin.read(0, 1, 1, 6_500, 0);

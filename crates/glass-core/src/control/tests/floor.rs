@@ -38,7 +38,7 @@ fn weigh(floor: &Floor, partitions: &Partitions, weights: &[u64]) -> Vec<(u64, u
 }
 
 #[test]
-fn every_count_of_shuttles_is_cut_evenly() {
+fn partitions_are_even_for_every_shuttle_count() {
     for count in 2..=40 {
         let floor = Floor::new(&with_shuttles(count)).unwrap();
         let weights = vec![1; cells(&floor)];
@@ -88,7 +88,7 @@ proptest! {
     /// No run has more than its share and a quarter (up to that, shelves stay whole), a share of
     /// the heaviest column, and the heaviest cell.
     #[test]
-    fn skewed_loads_are_cut_evenly(seed: u64, count in 2u16..=40, skew in 1u64..1000) {
+    fn skewed_loads_are_partitioned_evenly(seed: u64, count in 2u16..=40, skew in 1u64..1000) {
         let floor = Floor::new(&with_shuttles(count)).unwrap();
         let mut random = Seed::new(seed).stream();
         let mut weights: Vec<u64> = (0..cells(&floor)).map(|_| 10 + random.below(10)).collect();
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn slots_and_addresses_are_the_same(slot in 0u32..12_600) {
+    fn slots_and_addresses_are_inverse(slot in 0u32..12_600) {
         let shape = LibraryShape::mdu();
         let address = shape.address(SlotIndex::new(slot)).unwrap();
         prop_assert_eq!(shape.slot(address), Some(SlotIndex::new(slot)));

@@ -69,7 +69,7 @@ fn shorten(text: &str) -> String {
 }
 
 #[test]
-fn what_makes_no_sense_is_rejected() {
+fn invalid_requests_are_rejected() {
     let mut harness = Harness::new(&LibraryShape::small());
     assert_eq!(harness.send(read(1, 1, 100, 0, 1)), None);
     assert_eq!(harness.send(verify(2, 2, 0)), None);
@@ -106,8 +106,8 @@ fn what_makes_no_sense_is_rejected() {
         Conflict: platter P2 is in the library already
         Conflict: platter P1 is in the library already
         NotFound: there is no panel 1
-        Conflict: platter P2 does not wait for a slot
-        Conflict: platter P3 does not wait for a slot
+        Conflict: platter P2 is not waiting for a slot
+        Conflict: platter P3 is not waiting for a slot
         NotFound: there is no slot 7000; the library has 7000
     "#]]
     .assert_eq(&reasons);

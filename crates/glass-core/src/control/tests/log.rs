@@ -235,7 +235,7 @@ fn wrap_lines(text: &str) -> String {
 }
 
 #[test]
-fn every_decision_of_random_libraries_is_the_same_again() {
+fn random_libraries_replay_identically() {
     for seed in 0..60 {
         let text = random_log(seed);
         let mut replayer = Replayer::new(&*text).unwrap();
@@ -250,7 +250,7 @@ fn every_decision_of_random_libraries_is_the_same_again() {
 }
 
 #[test]
-fn the_first_lines_are_as_described() {
+fn first_log_lines_match_their_description() {
     let text = short_log();
     let first: Vec<&str> = text.lines().take(6).collect();
     expect![[r#"
@@ -278,7 +278,7 @@ fn the_first_lines_are_as_described() {
 }
 
 #[test]
-fn a_changed_line_is_found() {
+fn changed_line_is_detected() {
     let text = short_log();
     check(
         &text,
@@ -334,7 +334,7 @@ fn a_changed_line_is_found() {
 }
 
 #[test]
-fn a_log_that_was_cut_off_is_played_as_far_as_it_goes() {
+fn truncated_log_is_replayed_up_to_its_end() {
     let text = short_log();
     let line = text.lines().nth(20).unwrap();
     let at = text.find(line).unwrap();
@@ -368,7 +368,7 @@ fn a_log_that_was_cut_off_is_played_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_is_no_log_is_refused() {
+fn invalid_logs_are_refused() {
     let text = short_log();
     check(
         "",
@@ -391,7 +391,7 @@ fn what_is_no_log_is_refused() {
     check(
         &text.replacen("\"panels\":1", "\"panels\":3", 1),
         expect![[r#"
-            error: line 1: no library is like this: panels is 3, but must be from 1 to 2
+            error: line 1: no such library is possible: panels is 3, but must be from 1 to 2
         "#]],
     );
     check(
@@ -413,7 +413,7 @@ fn what_is_no_log_is_refused() {
 }
 
 #[test]
-fn what_no_driver_writes_is_refused() {
+fn impossible_events_are_refused() {
     let text = short_log();
     check(
         &text.replacen("{\"t\":2000000,", "{\"t\":3,", 1),
@@ -430,13 +430,13 @@ fn what_no_driver_writes_is_refused() {
     check(
         &format!("{text}{{}}\n"),
         expect![[r#"
-        error: line 38: it is behind the end
+        error: line 38: it follows the end of the log
     "#]],
     );
     check(
         &text.replacen(r#"{"t":1000000,"output""#, r#"{"t":1000001,"output""#, 1),
         expect![[r#"
-        error: line 3: field t: an output has the time of its event
+        error: line 3: field t: an output must have the time of its event
     "#]],
     );
     let long = " ".repeat(20_000);
@@ -457,7 +457,7 @@ fn what_no_driver_writes_is_refused() {
 }
 
 #[test]
-fn every_policy_with_a_name_comes_back() {
+fn named_policies_round_trip() {
     for name in crate::control::POLICY_NAMES {
         let policy = Policy::named(name).unwrap();
         let library = Library::with_policy(&LibraryShape::mdu(), policy).unwrap();

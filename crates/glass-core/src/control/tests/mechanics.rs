@@ -48,7 +48,7 @@ fn crabs_differ_by_88_ms() {
 }
 
 #[test]
-fn a_pick_takes_170_ms_more_than_a_place() {
+fn pick_takes_170_ms_longer_than_place() {
     let slot = SlotIndex::new(0);
     let from = Source::Storage(slot);
     let pick = draw(Action::Pick { shuttle: SHUTTLE, platter: platter(), from });
@@ -80,7 +80,7 @@ fn drives_mount_and_switch_in_a_second() {
 }
 
 #[test]
-fn motion_is_a_trapezoid_and_half_a_second() {
+fn motion_is_a_trapezoid_plus_half_a_second() {
     let seconds = |micrometers: u64| {
         let (from, to) = (RailPosition::new(5_000_000), RailPosition::new(5_000_000 + micrometers));
         let action = Action::Move { shuttle: SHUTTLE, from, to, reports: false };

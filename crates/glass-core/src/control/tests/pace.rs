@@ -90,7 +90,7 @@ impl Harness {
 const TRACKS: u32 = 100_000;
 
 #[test]
-fn a_drive_insists_from_the_latest_start_to_the_end() {
+fn drive_insists_from_its_latest_start_to_the_end() {
     let mut harness = Harness::new();
     let pass = harness.verify(1, TRACKS);
     let pass = harness.restart_pass(&pass, minutes(14 * 60));
@@ -138,7 +138,7 @@ fn the_only_drive_of_a_panel_does_not_insist() {
 /// It is not known then whether a shuttle can get from the eject bay to the drive whose slot is
 /// kept.
 #[test]
-fn with_something_broken_every_free_drive_keeps_a_slot() {
+fn every_free_drive_keeps_a_slot_while_a_machine_is_broken() {
     let kept_slots = |is_damaged: bool| {
         let mut harness = Harness::new();
         if is_damaged {
@@ -151,7 +151,7 @@ fn with_something_broken_every_free_drive_keeps_a_slot() {
 }
 
 #[test]
-fn nobody_waits_for_a_platter_that_is_late_anyway() {
+fn no_drive_insists_on_a_platter_that_is_already_late() {
     let mut harness = Harness::new();
     let pass = harness.verify(1, TRACKS);
     harness.restart_pass(&pass, minutes(18 * 60));
@@ -159,7 +159,7 @@ fn nobody_waits_for_a_platter_that_is_late_anyway() {
 }
 
 #[test]
-fn nobody_waits_where_verification_does_not_keep_up() {
+fn no_drive_insists_if_verification_falls_behind() {
     let mut harness = Harness::new();
     let first = harness.verify(1, TRACKS);
     let drives = harness.library.drives_of(panel(0)).len();
@@ -174,7 +174,7 @@ fn nobody_waits_where_verification_does_not_keep_up() {
 }
 
 #[test]
-fn one_pass_that_took_for_ever_makes_no_other_platter_late() {
+fn one_endless_pass_makes_no_other_platter_late() {
     let mut harness = Harness::new();
     let pass = harness.verify(1, 1_000);
     harness.now = harness.now + YEAR + YEAR;
@@ -189,7 +189,7 @@ fn one_pass_that_took_for_ever_makes_no_other_platter_late() {
 }
 
 #[test]
-fn a_platter_that_takes_for_ever_overflows_nothing() {
+fn endless_verification_does_not_overflow() {
     let mut harness = Harness::new();
     let mut pass = harness.verify(1, u32::MAX);
     for tracks_done in [16, 1_000_000, 0] {

@@ -18,7 +18,7 @@ fn one_of_each() -> LibraryShape {
 }
 
 #[test]
-fn every_named_policy_serves() {
+fn every_named_policy_serves_requests() {
     for name in POLICY_NAMES {
         let mut twin = Twin::with_policy(&LibraryShape::small(), Policy::named(name).unwrap(), 1);
         for number in 0..40 {
@@ -31,7 +31,7 @@ fn every_named_policy_serves() {
 }
 
 #[test]
-fn platters_come_in_the_order_of_their_oldest_read() {
+fn platters_are_fetched_by_oldest_read() {
     let mut twin = Twin::with_policy(&one_of_each(), Policy::silica(), 2);
     for (request, platter) in [(10, 1), (20, 2), (30, 3), (21, 2), (11, 1)] {
         twin.read(request, request, platter, 900 - 100 * platter, 0);
@@ -43,7 +43,7 @@ fn platters_come_in_the_order_of_their_oldest_read() {
 /// The oldest platter is far away; of the four oldest the near ones come first, until the oldest is
 /// too old.
 #[test]
-fn the_nearest_comes_first_but_nobody_is_passed_over_for_long() {
+fn nearest_goes_first_within_the_age_bound() {
     let order = |age_bound| {
         let policy = Policy { candidates: 4, customer_slots: 1, age_bound, ..Policy::silica() };
         let mut twin = Twin::with_policy(&one_of_each(), policy, 3);
@@ -59,7 +59,7 @@ fn the_nearest_comes_first_but_nobody_is_passed_over_for_long() {
 }
 
 #[test]
-fn a_customer_stops_a_verification() {
+fn customer_read_halts_a_verification() {
     let mut twin = Twin::new(&one_of_each(), 5);
     // 9,000 tracks of a third of a second: 50 minutes.
     twin.verify(0, 1, 1, 100, 9_000);
@@ -76,7 +76,7 @@ fn a_customer_stops_a_verification() {
 
 /// Four shuttles for two drives: their partitions share the one customer slot of a drive.
 #[test]
-fn with_more_shuttles_than_drives_customers_have_the_slots_that_are_theirs() {
+fn customers_use_only_their_slots_with_spare_shuttles() {
     let shape = LibraryShape { drives_per_read_rack: 1, ..LibraryShape::small() };
     for (customer_slots, second_slots_used) in [(1, false), (2, true)] {
         let policy = Policy { customer_slots, ..Policy::silica() };
@@ -93,7 +93,7 @@ fn with_more_shuttles_than_drives_customers_have_the_slots_that_are_theirs() {
 /// Many customers get the second slots that verification does not need. With one drive that is none
 /// until the new platter is on its way to its slot.
 #[test]
-fn customers_have_the_slots_that_new_platters_leave() {
+fn customers_use_slots_that_new_platters_leave_free() {
     for (new_platter, most) in [(true, 1), (false, 2)] {
         let mut twin = Twin::new(&one_of_each(), 6);
         if new_platter {
@@ -117,7 +117,7 @@ fn customers_have_the_slots_that_new_platters_leave() {
 /// Reads are held for half of the slack, to the nanosecond, and those that come until then share
 /// one fetch.
 #[test]
-fn a_thrifty_library_gathers_reads() {
+fn thrifty_policy_gathers_reads() {
     let mut twin = Twin::with_policy(&one_of_each(), Policy::thrifty(), 7);
     let due = Instant::from_nanos(7_200_000_000_000);
     for number in 0..6 {
@@ -149,7 +149,7 @@ fn idle_shuttles_steal_and_borders_move() {
 
 /// A verified platter is shelved though customers keep coming and boundaries keep moving.
 #[test]
-fn customers_do_not_keep_a_platter_from_its_slot() {
+fn customers_do_not_starve_shelving() {
     let policy = Policy { hold: Ratio::ZERO, ..Policy::fulgurite() };
     let mut twin = Twin::with_policy(&one_of_each(), policy, 9);
     twin.verify(0, 1_000, 99, 50, 10);
@@ -164,7 +164,7 @@ fn customers_do_not_keep_a_platter_from_its_slot() {
 
 /// One drive with two slots, and reads of many platters that need no shuttle.
 #[test]
-fn the_second_slot_has_its_turn_when_the_first_is_filled_again_at_once() {
+fn refilled_first_slot_does_not_starve_the_second() {
     let policy = Policy { customer_slots: 2, ..Policy::no_shuttles() };
     let mut twin = Twin::with_policy(&one_of_each(), policy, 9);
     for number in 0..200 {
@@ -180,7 +180,7 @@ fn the_second_slot_has_its_turn_when_the_first_is_filled_again_at_once() {
 /// Five reads that are due in minutes arrive while the library works off many that are due in half
 /// a day, all over it.
 #[test]
-fn what_is_due_in_minutes_is_passed_over_by_nothing_that_is_due_in_hours() {
+fn urgent_reads_are_not_passed_over_for_later_ones() {
     let mut twin = Twin::new(&one_of_each(), 11);
     let due = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
     for number in 0..120 {

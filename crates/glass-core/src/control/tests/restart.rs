@@ -28,7 +28,7 @@ fn restart_everywhere(mut twin: Twin, every: u64) {
 }
 
 #[test]
-fn a_run_can_be_cut_after_any_event() {
+fn run_resumes_after_any_event() {
     let shape = LibraryShape { spare_slots_per_shelf: 2, ..LibraryShape::small() };
     let mut twin = Twin::new(&shape, 1);
     for number in 0..6 {
@@ -41,7 +41,7 @@ fn a_run_can_be_cut_after_any_event() {
 }
 
 #[test]
-fn random_runs_can_be_cut() {
+fn random_runs_resume() {
     for seed in 0..30 {
         let batteries = seed % 3 == 0;
         let twin = set_up_run(Run { seed, instant: false, failures_per_mille: 0, batteries });
@@ -52,7 +52,7 @@ fn random_runs_can_be_cut() {
 }
 
 #[test]
-fn a_restart_needs_no_request() {
+fn platters_return_home_after_restart_without_requests() {
     let mut twin = Twin::new(&LibraryShape::small(), 3);
     twin.read(0, 1, 7, 1_234, 0);
     while twin.world.storage.len() == 1 {
@@ -64,7 +64,7 @@ fn a_restart_needs_no_request() {
 }
 
 #[test]
-fn an_inventory_is_what_it_was_made_from() {
+fn inventory_round_trips() {
     let mut twin = Twin::new(&LibraryShape::small(), 3);
     twin.read(0, 1, 7, 1_234, 0);
     twin.run_to_rest();
@@ -72,11 +72,11 @@ fn an_inventory_is_what_it_was_made_from() {
     let shape = LibraryShape::small();
     let again = Library::resume(&shape, Policy::fulgurite(), &inventory).unwrap();
     assert_eq!(again.inventory(), inventory);
-    assert!(inventory.platters.is_empty(), "everyone is at home");
+    assert!(inventory.platters.is_empty(), "every platter is at home");
 }
 
 #[test]
-fn an_inventory_that_cannot_be_is_refused() {
+fn impossible_inventory_is_refused() {
     let shape = LibraryShape { spare_slots_per_shelf: 1, ..LibraryShape::small() };
     let good = Library::new(&shape).unwrap().inventory();
     let loose = |number: u32, home: Option<u32>, place: Place| LoosePlatter {
@@ -123,20 +123,20 @@ fn an_inventory_that_cannot_be_is_refused() {
     above.shuttles[1].shelf = ShelfIndex::new(10);
     refuse("above the shelves", &above);
     expect![[r#"
-        twice: Invalid: platter P1 is said to be in two places
-        one place: Invalid: platter P2 is said to be where platter P1 is
+        twice: Invalid: the inventory has platter P1 in two places
+        one place: Invalid: the inventory has platter P2 in the place of platter P1
         one home: Conflict: slot 5 belongs to platter P1, not to P2
-        no shuttle: NotFound: platter P1 is said to be where no such platter can be
-        no drive: NotFound: platter P1 is said to be where no such platter can be
-        new among customers: NotFound: platter P1 is said to be where no such platter can be
-        no spare: NotFound: platter P1 is said to be where no such platter can be
-        a spare home: Invalid: slot 99 is a spare one and nobody's home
+        no shuttle: NotFound: the inventory has platter P1 in an impossible place
+        no drive: NotFound: the inventory has platter P1 in an impossible place
+        new among customers: NotFound: the inventory has platter P1 in an impossible place
+        no spare: NotFound: the inventory has platter P1 in an impossible place
+        a spare home: Invalid: slot 99 is a spare slot and cannot be a platter's home
         no slot: NotFound: there is no slot 7000; the library has 7000
-        ejected: NotFound: platter P1 is said to be where no such platter can be
-        a shuttle less: Invalid: there are 3 shuttles said to stand here, but the library has 4
-        in each other: Invalid: shuttle 1 is said to stand where another does
-        beyond the rails: Invalid: shuttle 1 is said to stand outside of its panel
-        above the shelves: Invalid: shuttle 1 is said to stand outside of its panel
+        ejected: NotFound: the inventory has platter P1 in an impossible place
+        a shuttle less: Invalid: the inventory has 3 shuttles, but the library has 4
+        in each other: Invalid: the inventory has shuttle 1 in the place of another
+        beyond the rails: Invalid: the inventory has shuttle 1 outside its panel
+        above the shelves: Invalid: the inventory has shuttle 1 outside its panel
     "#]]
     .assert_eq(&reasons);
 }

@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_ends_on_batteries(
+    fn every_request_ends_with_batteries(
         seed: u64, instant: bool, failures_per_mille in 0u64..20,
     ) {
         let failures_per_mille = failures_per_mille.saturating_sub(8);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn every_request_ends_whatever_breaks(
+    fn every_request_ends_despite_failures(
         seed: u64, instant: bool, failures_per_mille in 1u64..40,
     ) {
         assert_served(Run { seed, instant, failures_per_mille, batteries: false });
@@ -205,7 +205,7 @@ proptest! {
 /// A crowd in which a shuttle on its way out found the place taken, and no other place was looked
 /// for.
 #[test]
-fn a_way_out_that_closes_is_given_up_for_another() {
+fn closed_way_out_is_replaced_by_another() {
     let seed = 16_262_186_878_997_694_214;
     assert_served(Run { seed, instant: false, failures_per_mille: 33, batteries: false });
 }
@@ -213,13 +213,13 @@ fn a_way_out_that_closes_is_given_up_for_another() {
 /// A new platter in the picker, another one in its group's only drive, which that shuttle should
 /// take out, and no spare slot: a deadlock.
 #[test]
-fn a_full_picker_goes_to_another_groups_drive() {
+fn loaded_shuttle_uses_the_drive_of_another_group() {
     let seed = 15_932_703_909_584_809_464;
     assert_served(Run { seed, instant: false, failures_per_mille: 18, batteries: false });
 }
 
 #[test]
-fn a_seed_repeats_itself() {
+fn same_seed_gives_the_same_run() {
     let run = |seed| {
         let batteries = seed % 2 == 0;
         assert_served(Run { seed, instant: false, failures_per_mille: 5, batteries }).hash
@@ -230,12 +230,12 @@ fn a_seed_repeats_itself() {
     let mut distinct = hashes;
     distinct.sort_unstable();
     distinct.dedup();
-    assert!(distinct.len() > 10, "the hash tells runs apart");
+    assert!(distinct.len() > 10, "the hash distinguishes runs");
 }
 
 /// The runs above cover the cases they are there for.
 #[test]
-fn the_swarm_sees_rare_things() {
+fn swarm_covers_rare_states() {
     let mut seen = BTreeMap::<&str, u32>::new();
     let words = [
         "halt",

@@ -35,7 +35,7 @@ fn tiny(shuttles: u16) -> LibraryShape {
 
 /// At the limit on the shuttles of a panel.
 #[test]
-fn panels_as_full_as_may_be_come_to_rest() {
+fn full_panels_do_not_deadlock() {
     for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {
         for movement in [Movement::ShortestPaths, Movement::Partitions] {
             let policy = Policy { movement, right_of_way, ..Policy::fulgurite() };
@@ -48,7 +48,7 @@ fn panels_as_full_as_may_be_come_to_rest() {
 }
 
 #[test]
-fn crowded_panels_come_to_rest() {
+fn crowded_panels_do_not_deadlock() {
     for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {
         for movement in [Movement::ShortestPaths, Movement::Partitions] {
             let policy = Policy { movement, right_of_way, ..Policy::fulgurite() };
@@ -56,7 +56,7 @@ fn crowded_panels_come_to_rest() {
                 let twin = crowd(&tiny(4), policy.clone(), seed, 60);
                 let counters = twin.library.counters();
                 let met = counters.waits > 0 && counters.give_ways > 0;
-                assert!(met || movement == Movement::Partitions, "nobody met: {counters:?}");
+                assert!(met || movement == Movement::Partitions, "no shuttles met: {counters:?}");
             }
         }
     }
@@ -64,7 +64,7 @@ fn crowded_panels_come_to_rest() {
 
 /// Two shuttles from opposite ends, each headed for the other end on the same shelf.
 #[test]
-fn those_that_meet_head_on_pass_each_other() {
+fn shuttles_that_meet_head_on_pass_each_other() {
     for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {
         let policy = Policy { right_of_way, ..Policy::shortest_paths() };
         crowd(&tiny(2), policy.clone(), 1, 30);

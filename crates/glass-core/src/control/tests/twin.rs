@@ -177,7 +177,7 @@ impl Twin {
     /// Runs until no event is left, checking every invariant after every event.
     pub(super) fn run(&mut self) {
         while self.step() {
-            assert!(self.events < 200_000, "this never ends");
+            assert!(self.events < 200_000, "the run does not end");
         }
     }
 
@@ -533,7 +533,7 @@ impl Twin {
                 self.finished.push((request, outcome, self.now));
                 let request_event = self.pending.remove(&request);
                 self.handle_answer(
-                    request_event.expect("only what was asked is answered, once"),
+                    request_event.expect("each answer belongs to one open request"),
                     Ok(outcome),
                 );
             }
@@ -542,7 +542,7 @@ impl Twin {
                 self.rejected.push((request, reason.clone()));
                 let request_event = self.pending.remove(&request);
                 self.handle_answer(
-                    request_event.expect("only what was asked is answered, once"),
+                    request_event.expect("each answer belongs to one open request"),
                     Err(reason),
                 );
             }

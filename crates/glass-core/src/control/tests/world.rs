@@ -187,7 +187,10 @@ impl World {
             }
             Action::Pick { shuttle, platter, from } => {
                 let picker = self.shuttles[shuttle.as_usize()].picker;
-                assert_eq!(picker, None, "shuttle {shuttle} picks {platter} with its hand full");
+                assert_eq!(
+                    picker, None,
+                    "shuttle {shuttle} picks {platter} while it carries another"
+                );
                 match from {
                     Source::EjectBay(panel) => {
                         self.assert_stands(shuttle, self.eject_bay_position(panel));
@@ -234,7 +237,11 @@ impl World {
             }
             Action::Switch { drive, to } => {
                 assert!(matches!(self.bay(drive, to), Some((_, Mounted::Yes))));
-                assert_ne!(self.drives[drive.as_usize()].facing, Some(to), "a switch for nothing");
+                assert_ne!(
+                    self.drives[drive.as_usize()].facing,
+                    Some(to),
+                    "a switch to a slot without a mounted platter"
+                );
             }
             Action::Seek { drive, platter, .. } => self.assert_facing(drive, platter),
             Action::Read { drive, platter, tracks, .. } => {
@@ -460,7 +467,7 @@ impl World {
     fn assert_facing(&self, drive: DriveIndex, platter: PlatterId) {
         let real = &self.drives[drive.as_usize()];
         let faced = real.facing.and_then(|slot| real.bays.get(&slot));
-        assert_eq!(faced, Some(&(platter, Mounted::Yes)), "drive {drive} looks away");
+        assert_eq!(faced, Some(&(platter, Mounted::Yes)), "drive {drive} faces another platter");
     }
 
     fn bay(&self, drive: DriveIndex, slot: DriveSlot) -> Option<(PlatterId, Mounted)> {

@@ -16,7 +16,7 @@ fn spread(counts: &[u64]) -> u64 {
 }
 
 #[test]
-fn the_last_ones_go_and_without_libraries_nobody_does() {
+fn last_platters_go_to_far_libraries_if_there_are_any() {
     let three = [None; 3];
     assert_eq!(choose_far(&three, 2, &[0]), [None, Some(0), Some(0)]);
     assert_eq!(choose_far(&three, 2, &[5, 4]), [None, Some(1), Some(0)]);
@@ -26,7 +26,7 @@ fn the_last_ones_go_and_without_libraries_nobody_does() {
 }
 
 #[test]
-fn who_is_placed_stays_there_and_more_go_when_more_may() {
+fn placed_platters_stay_when_more_may_leave() {
     assert_eq!(choose_far(&[None, None, Some(1)], 2, &[9, 1]), [None, Some(0), Some(1)]);
     assert_eq!(choose_far(&[None, Some(0), Some(1)], 3, &[9, 9]), [Some(0), Some(0), Some(1)]);
     // With a lower `away`, none comes back. One is in a library that is not in the list any more.
@@ -36,7 +36,7 @@ fn who_is_placed_stays_there_and_more_go_when_more_may() {
 
 proptest! {
     #[test]
-    fn libraries_are_filled_evenly_by_each_set_and_by_all(
+    fn far_libraries_fill_evenly_per_set_and_in_total(
         redundancy in 0_usize..9,
         away in 0_usize..9,
         libraries in 1_usize..6,

@@ -26,7 +26,7 @@ impl Fleet {
             total: slots,
             free: slots,
             next: Some(SlotIndex::new(zone * slots)),
-            taken: false,
+            holds_member: false,
         };
         let library: Vec<ZoneState> = (0..zones).map(empty).collect();
         Self { model, racks, libraries: vec![library; libraries] }
@@ -107,7 +107,7 @@ fn one_library_without_neighbors_fills_evenly() {
 }
 
 #[test]
-fn how_full_small_deployments_become() {
+fn fill_level_of_small_deployments() {
     let mut report = String::new();
     for (libraries, racks) in [(1, 7), (1, 8), (1, 9), (1, 10), (2, 7)] {
         let mut fleet = Fleet::new(BlastModel::silica(), libraries, racks, 8);
@@ -129,7 +129,7 @@ fn library(grid_zones: u32, drawn: &[(u32, u32, bool)]) -> Vec<ZoneState> {
     let state = |(zone, &(total, free, taken)): (u32, &(u32, u32, bool))| {
         let free = free.min(total);
         let next = (free > 0).then(|| SlotIndex::new(zone * 10 + total - free));
-        ZoneState { zone, total, free, next, taken }
+        ZoneState { zone, total, free, next, holds_member: taken }
     };
     (0..grid_zones).zip(drawn).map(state).collect()
 }
@@ -138,8 +138,9 @@ fn library(grid_zones: u32, drawn: &[(u32, u32, bool)]) -> Vec<ZoneState> {
 fn open_cells(model: &BlastModel, library: &LibraryState<'_>) -> Vec<Cell> {
     let grid = model.grid(library.racks);
     let cell = |zone: &ZoneState| grid.cell(zone.zone).unwrap();
-    let taken: Vec<Cell> = library.zones.iter().filter(|zone| zone.taken).map(cell).collect();
-    let open = library.zones.iter().filter(|zone| !zone.taken && zone.free > 0).map(cell);
+    let taken: Vec<Cell> =
+        library.zones.iter().filter(|zone| zone.holds_member).map(cell).collect();
+    let open = library.zones.iter().filter(|zone| !zone.holds_member && zone.free > 0).map(cell);
     open.filter(|&a| taken.iter().all(|&b| !share_zone(model, a, b))).collect()
 }
 
@@ -150,7 +151,7 @@ fn zones() -> impl Strategy<Value = Vec<(u32, u32, bool)>> {
 
 proptest! {
     #[test]
-    fn plans_pass_the_audit_and_refusals_are_right(
+    fn plans_pass_the_audit_and_refusals_are_correct(
         model in small_models(),
         drawn in prop::collection::vec((1..4u16, zones()), 0..4),
         platters in 0..12usize,
@@ -182,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn one_library_of_single_cells_is_what_choose_zones_does(
+    fn fleet_of_one_single_cell_library_matches_choose_zones(
         drawn in zones(),
         platters in 0..24usize,
     ) {
@@ -196,7 +197,7 @@ proptest! {
 }
 
 #[test]
-fn the_audit_finds_what_is_wrong() {
+fn audit_finds_every_kind_of_fault() {
     let fleet = Fleet::new(BlastModel::silica(), 2, 7, 1);
     let slot = |library, zone: u32| FleetSlot {
         library: LibraryIndex::new(library),

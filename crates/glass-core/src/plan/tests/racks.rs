@@ -41,7 +41,7 @@ fn check(rows: impl IntoIterator<Item = String>, expected: Expect) {
 }
 
 #[test]
-fn table_1_is_met_and_proved() {
+fn table_1_is_reproduced_with_proofs() {
     let model = BlastModel::silica();
     let rows = TABLE_1.map(|(set, percent, racks)| {
         let count = minimum_storage_racks(set, &model).unwrap();
@@ -71,7 +71,7 @@ fn table_1_is_met_and_proved() {
 }
 
 #[test]
-fn failures_of_shuttles() {
+fn shuttle_failures_have_these_shapes() {
     let mut rows = Vec::new();
     for panels in [1, 2] {
         for shuttle_eighths in [4, 6] {
@@ -190,7 +190,7 @@ fn the_fitted_failures_are_three_by_three() {
 }
 
 #[test]
-fn wrong_certificates_are_found() {
+fn wrong_certificates_are_rejected() {
     let (set, model) = (SetShape::new(16, 3), BlastModel::silica());
     let right = minimum_storage_racks(set, &model).unwrap();
     let fault = |change: &dyn Fn(&mut crate::plan::RackCount)| {

@@ -157,7 +157,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_file_of_many_bodies_is_on_many_platters(
+    fn file_of_many_bodies_spans_many_platters(
         files in prop::collection::vec((1u64..40, 1u64..=TRACK), 1..6),
         platters in 1u16..=5, shard_tracks in 1u64..=4,
     ) {
@@ -183,7 +183,7 @@ proptest! {
                 *on.entry(taken[0].position).or_default() += bytes;
             }
             if file_bytes <= unsplit {
-                prop_assert_eq!(on.len(), 1, "a small file lies together");
+                prop_assert_eq!(on.len(), 1, "a small file stays on one platter");
                 prop_assert_eq!(on.keys().next(), Some(&0), "with all other small files");
                 continue;
             }
@@ -337,7 +337,7 @@ fn parts_of_a_large_file_are_read_by_several_drives() {
 }
 
 #[test]
-fn a_platter_with_less_room_gives_what_it_has() {
+fn platter_with_less_room_takes_what_fits() {
     // Bodies of 6 tracks are not split: three of them and one of 2 leave their platter 4 tracks,
     // less its list.
     let mut bodies: Vec<_> = (0..3).map(|n| tracks(n, 6)).collect();
@@ -355,7 +355,7 @@ fn a_platter_with_less_room_gives_what_it_has() {
 }
 
 #[test]
-fn the_shard_size_is_whole_tracks_and_at_most_a_quarter_of_a_platter() {
+fn shard_size_is_whole_tracks_up_to_a_quarter_platter() {
     let check = |shard_size: u64, expected: u64| {
         assert_eq!(split_bytes(&roomy(), ByteCount::new(shard_size)), expected);
     };

@@ -158,26 +158,26 @@ fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
     let service = Arc::clone(service);
     std::thread::spawn(move || {
         let (mut bytes, mut readings) = (written(sectors), Vec::new());
-        let result = service.read(at(), &mut bytes, &mut readings, Urgency::Urgent);
+        let result = service.read(extent(), &mut bytes, &mut readings, Urgency::Urgent);
         (result, bytes, readings)
     })
 }
 
 /// Urgent and deferred parts, with a worker that starts when they already wait.
 #[test]
-fn bytes_come_back_from_workers_elsewhere() {
+fn remote_workers_return_decoded_bytes() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 14);
     stored(&service, 7);
-    assert!(!reading.is_finished(), "nobody is there to decode");
+    assert!(!reading.is_finished(), "no worker is there to decode");
     assert_eq!(service.status().workers, 0);
     let worker = Worker::start(&server);
     let (result, bytes, readings) = reading.join().unwrap();
     result.unwrap();
     assert_eq!((bytes, readings.len(), lost(&readings)), (written(14), 14, 0));
     let (mut bytes, mut readings) = (written(3), Vec::new());
-    service.read(at(), &mut bytes, &mut readings, Urgency::Deferred).unwrap();
+    service.read(extent(), &mut bytes, &mut readings, Urgency::Deferred).unwrap();
     assert_eq!((bytes, lost(&readings)), (written(3), 0));
     let status = service.status();
     assert_eq!((status.queued, status.deaths, status.duplicates), ((0, 0), 0, 0), "{status:?}");
@@ -190,7 +190,7 @@ fn bytes_come_back_from_workers_elsewhere() {
 
 /// The sectors are decoded as by threads of this process: a part is sent with its neighbors.
 #[test]
-fn workers_elsewhere_read_what_threads_read() {
+fn remote_workers_and_threads_decode_alike() {
     let Some(server) = Server::start() else { return };
     let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
     let make = {
@@ -202,7 +202,7 @@ fn workers_elsewhere_read_what_threads_read() {
     let worker = Worker::start(&server);
     let read = |service: &DecodeService| {
         let (mut bytes, mut readings) = (written(10), Vec::new());
-        service.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+        service.read(extent(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
         readings
     };
     let readings = read(&threads);
@@ -214,7 +214,7 @@ fn workers_elsewhere_read_what_threads_read() {
 /// A worker that takes a job and disappears: another one gets it. One that answers twice, or
 /// answers a job that was never sent, changes nothing.
 #[test]
-fn dead_workers_and_double_answers_lose_nothing() {
+fn dead_workers_and_duplicate_answers_lose_nothing() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 4);
@@ -256,14 +256,14 @@ fn dead_workers_and_double_answers_lose_nothing() {
 
 /// A job that takes longer than a worker may be silent stays with its worker.
 #[test]
-fn long_jobs_are_not_given_to_others() {
+fn long_jobs_are_not_redelivered() {
     let Some(server) = Server::start() else { return };
     let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
     let service = service(&server, medium);
     let worker = Worker::start(&server);
-    let at = SectorExtent { sector_bytes: 6 * BYTES, ..at() };
+    let extent = SectorExtent { sector_bytes: 6 * BYTES, ..extent() };
     let (mut bytes, mut readings) = (written(6 * 480), Vec::new());
-    service.read(at, &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    service.read(extent, &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     let status = service.status();
     // On a machine that decodes one within `ACK_WAIT` this proves less, but still holds.
     assert_eq!((status.parts, status.duplicates, status.deaths), (8, 0, 0), "{status:?}");
@@ -272,7 +272,7 @@ fn long_jobs_are_not_given_to_others() {
 
 /// A job that kills every worker is lost alone, after the maximum number of deliveries.
 #[test]
-fn a_poisoned_job_is_lost_alone() {
+fn poisoned_job_affects_no_other() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 1);
@@ -295,7 +295,7 @@ fn a_poisoned_job_is_lost_alone() {
 
 /// The server dies with jobs and answers in it, and restarts: everything arrives.
 #[test]
-fn a_crash_of_the_server_loses_nothing() {
+fn server_crash_loses_no_jobs() {
     let Some(mut server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 16);
@@ -312,7 +312,7 @@ fn a_crash_of_the_server_loses_nothing() {
 
 /// Stopping does not wait for answers.
 #[test]
-fn a_service_that_stops_refuses_what_is_on_the_way() {
+fn stopping_service_refuses_jobs_in_flight() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 2);
@@ -326,7 +326,7 @@ fn a_service_that_stops_refuses_what_is_on_the_way() {
 
 /// A model that no worker has is an error that names it, not lost data.
 #[test]
-fn a_model_that_no_worker_has_is_an_error() {
+fn model_missing_on_all_workers_is_an_error() {
     let Some(server) = Server::start() else { return };
     let model = Some("0123456789abcdef".to_owned());
     let service = Arc::new(service(&server, MediumSettings { model, ..medium() }));
@@ -338,7 +338,7 @@ fn a_model_that_no_worker_has_is_an_error() {
 }
 
 #[test]
-fn addresses_have_no_secrets() {
+fn queue_addresses_never_show_secrets() {
     let address = |text: &str| text.parse::<QueueAddress>();
     let formatted = |text| format!("{0} {0:?}", address(text).unwrap());
     assert_eq!(formatted("nats://queue:4333"), "nats://queue:4333 nats://queue:4333");
@@ -355,7 +355,7 @@ fn addresses_have_no_secrets() {
 
 /// Messages of other versions, truncated ones and ones with a changed bit are rejected.
 #[test]
-fn messages_are_read_whole_or_not_at_all() {
+fn truncated_or_altered_messages_are_rejected() {
     let answer = Answer {
         number: 7,
         worker: "w".to_owned(),
@@ -385,14 +385,14 @@ fn messages_are_read_whole_or_not_at_all() {
 
 /// A job that asks for more than it carries is refused by any worker.
 #[test]
-fn jobs_that_lie_are_refused() {
+fn inconsistent_jobs_are_refused() {
     let job = Job {
         answer_to: String::new(),
         number: 1,
         medium: medium(),
-        platter: at().platter,
-        track: at().track,
-        first: at().first,
+        platter: extent().platter,
+        track: extent().track,
+        first: extent().first,
         sector_bytes: u32::try_from(BYTES).unwrap(),
         wanted: 0..1,
         drive: 0,

@@ -16,7 +16,7 @@ fn file(bytes: usize) -> (tempfile::TempDir, Vec<u8>, Option<Direct>) {
 }
 
 #[test]
-fn any_range_is_that_of_the_file_wherever_windows_end() {
+fn any_range_matches_the_file_across_windows() {
     let bytes = 2 * DIRECT_WINDOW_BYTES + 4321;
     let (_folder, content, Some(direct)) = file(bytes) else { return };
     let window = DIRECT_WINDOW_BYTES;
@@ -49,7 +49,7 @@ fn nothing_is_read_beyond_the_end() {
 }
 
 #[test]
-fn the_disk_is_asked_though_the_file_was_read_before() {
+fn direct_read_bypasses_the_page_cache() {
     let (folder, mut content, Some(direct)) = file(DIRECT_WINDOW_BYTES + 4096) else { return };
     let mut read = vec![0; 4096];
     direct.read_at(DIRECT_WINDOW_BYTES as u64, &mut read).unwrap();
@@ -57,5 +57,5 @@ fn the_disk_is_asked_though_the_file_was_read_before() {
     content[DIRECT_WINDOW_BYTES] ^= 1;
     std::fs::write(folder.path().join("platter"), &content).unwrap();
     direct.read_at(DIRECT_WINDOW_BYTES as u64, &mut read).unwrap();
-    assert!(read == content[DIRECT_WINDOW_BYTES..], "what another window held is read again");
+    assert!(read == content[DIRECT_WINDOW_BYTES..], "bytes of an earlier window are read again");
 }

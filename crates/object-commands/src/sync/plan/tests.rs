@@ -9,7 +9,7 @@ const fn file(bytes: u64) -> Entry {
 const FOLDER: Entry = Entry { bytes: 0, is_folder: true };
 
 #[test]
-fn a_first_look_settles_what_listings_can() {
+fn compare_entries_decides_from_listings() {
     use Compare::{Checksum, Size, Time};
     let cases = [
         (Time, file(1), None, Comparison::Differs(Reason::New)),
@@ -34,7 +34,7 @@ fn a_first_look_settles_what_listings_can() {
 }
 
 #[test]
-fn a_recorded_time_is_compared_in_both_directions() {
+fn recorded_mtime_is_compared_in_both_directions() {
     let time = FileTime::parse_seconds;
     let later = time("2000000000");
     for direction in [Direction::Up, Direction::Down] {
@@ -53,7 +53,7 @@ fn a_recorded_time_is_compared_in_both_directions() {
 }
 
 #[test]
-fn without_a_recorded_time_the_newer_side_is_not_overwritten() {
+fn newer_side_wins_without_recorded_mtime() {
     let (old, new) = (FileTime::parse_seconds("1"), FileTime::parse_seconds("2"));
     assert!(!differs_in_time(Direction::Up, old, None, new), "put after the last change");
     assert!(differs_in_time(Direction::Up, new, None, old), "changed since it was put");
@@ -67,7 +67,7 @@ fn without_a_recorded_time_the_newer_side_is_not_overwritten() {
 }
 
 #[test]
-fn what_only_the_target_has() {
+fn only_in_target_lists_surplus_keys() {
     let map = |keys: &[&str]| -> BTreeMap<String, ()> {
         keys.iter().map(|key| ((*key).to_owned(), ())).collect()
     };

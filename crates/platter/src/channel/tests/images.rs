@@ -14,7 +14,7 @@ fn pixels(images: &SectorImages, index: usize) -> impl Iterator<Item = f64> + '_
 }
 
 #[test]
-fn noise_of_an_empty_sector_is_that_of_its_electrons() {
+fn noise_of_an_empty_sector_matches_its_electrons() {
     for (electrons, read_noise, bits) in [(900.0, 4.0, 8), (900.0, 4.0, 12), (100.0, 8.0, 12)] {
         let mut channel = clean();
         channel.camera.electrons = electrons;
@@ -67,7 +67,7 @@ fn the_azimuth_has_no_preferred_direction() {
 }
 
 #[test]
-fn a_platter_that_lies_wrong_is_seen_mirrored() {
+fn misoriented_platter_is_seen_mirrored() {
     let channel = clean();
     let shape = shape(32);
     let sector = written(&channel, shape, &symbols(&channel, shape, 1));
@@ -94,7 +94,7 @@ fn a_platter_that_lies_wrong_is_seen_mirrored() {
 }
 
 #[test]
-fn damage_of_surface_and_drive_is_where_it_was_put() {
+fn surface_and_drive_damage_is_where_it_was_injected() {
     let channel = clean();
     let shape = shape(64);
     let lost = WriteFaults { lost_layer: true, ..WriteFaults::default() };

@@ -10,7 +10,7 @@ use crate::numeric::{Magnifier, Plane, blur, downsample};
 use crate::numeric::{exp_negative, ln, round, sincos_turns, to_u16};
 
 #[test]
-fn arithmetic_is_that_of_doubles_within_its_errors() {
+fn arithmetic_matches_doubles_within_its_error_bounds() {
     for i in -200_000i32..200_000 {
         let x = i as f32 * 1.37e-5;
         let (sin, cos) = sincos_turns(x);
@@ -89,7 +89,7 @@ fn blur_keeps_all_light_and_is_gaussian() {
 
 /// Computing at half resolution equals a blur of the voxels with linear interpolation.
 #[test]
-fn slow_light_may_take_the_way_over_half_the_resolution() {
+fn slow_light_is_accurate_at_half_resolution() {
     let mut noise = Noise::new(&Seed::new(9));
     let mut plane = Plane::new(64, 96);
     noise.normals(&mut plane.values);
@@ -125,7 +125,7 @@ fn slow_light_may_take_the_way_over_half_the_resolution() {
 }
 
 #[test]
-fn smooth_fields_have_variance_one_and_the_scale_asked_for() {
+fn smooth_fields_have_unit_variance_and_the_given_scale() {
     let mut noise = Noise::new(&Seed::new(10));
     let field = smooth(800, 800, 10.0, &mut noise);
     let (mean, variance) = moments(field.values.iter().map(|v| f64::from(*v)));

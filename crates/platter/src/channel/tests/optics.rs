@@ -30,7 +30,7 @@ fn retarder(retardance: f64, axis: f64) -> Mueller {
 /// The weights of each state are those of circular light behind a depolarizing retarder, seen
 /// through an elliptical analyzer, computed slowly by matrices.
 #[test]
-fn intensities_are_those_of_mueller_matrices() {
+fn intensities_match_mueller_matrices() {
     let optics = Optics::draw(&clean(), &Seed::new(1), &Seed::new(2), &Seed::new(3));
     for step in 0u32..200 {
         let (retardance, axis) = (f64::from(step) * 0.006, f64::from(step * 37 % 180).to_radians());

@@ -9,7 +9,7 @@ use super::{clean, moments, near, shape, symbols, written};
 
 /// Written platters depend on this: changing it changes the medium.
 #[test]
-fn what_is_written_is_the_same_on_every_machine() {
+fn written_sectors_are_the_same_on_every_machine() {
     let found = CHANNEL_PRESETS.map(|name| {
         let channel = Channel::preset(name).unwrap();
         let shape = shape(64);
@@ -32,7 +32,7 @@ fn what_is_written_is_the_same_on_every_machine() {
 }
 
 #[test]
-fn a_clean_voxel_is_its_azimuth_and_retardance() {
+fn clean_voxel_has_its_azimuth_and_retardance() {
     let channel = clean();
     let shape = shape(16);
     let symbols = symbols(&channel, shape, 1);
@@ -47,7 +47,7 @@ fn a_clean_voxel_is_its_azimuth_and_retardance() {
 }
 
 #[test]
-fn a_voxel_is_pulled_by_the_one_before_and_the_one_above() {
+fn voxel_is_shifted_by_the_previous_voxel_and_line() {
     let channel = Channel::nominal();
     let turn = std::f64::consts::TAU;
     for (own, left, up) in [(0, 0, 0), (0, 2, 0), (3, 1, 7), (7, 0, 4), (5, 5, 1)] {
@@ -61,7 +61,7 @@ fn a_voxel_is_pulled_by_the_one_before_and_the_one_above() {
 }
 
 #[test]
-fn voxels_spread_as_the_parameters_say() {
+fn voxel_spread_matches_the_parameters() {
     let mut channel = clean();
     channel.voxels.retardance_spread = 0.08;
     channel.voxels.azimuth_deg = 1.5;
@@ -86,7 +86,7 @@ fn voxels_spread_as_the_parameters_say() {
 }
 
 #[test]
-fn faults_of_writing_take_what_they_are_told_to() {
+fn write_faults_affect_the_given_regions() {
     let channel = clean();
     let shape = shape(64);
     let seed = Seed::new(2);
@@ -110,7 +110,7 @@ fn faults_of_writing_take_what_they_are_told_to() {
 }
 
 #[test]
-fn figures_of_the_media_follow_from_the_published_ones() {
+fn figures_of_the_media_follow_from_published_ones() {
     for (medium, layer, area, write, share, preset) in [
         (Medium::Birefringent, 6.64, 0.242, 25.6, 0.846, "nominal"),
         (Medium::Phase, 7.75, 0.350, 18.4, 0.828, "phase"),
@@ -131,7 +131,7 @@ fn figures_of_the_media_follow_from_the_published_ones() {
 }
 
 #[test]
-fn nonsense_is_refused_by_name() {
+fn invalid_parameters_are_refused_by_name() {
     let mut channel = Channel::nominal();
     channel.camera.bits = 17;
     let refused = |error: crate::GlassError| format!("{error}\n");
@@ -161,7 +161,7 @@ fn nonsense_is_refused_by_name() {
 }
 
 #[test]
-fn a_shape_holds_what_it_is_asked_to() {
+fn shape_holds_the_requested_voxels() {
     for voxels in [1, 256, 257, 4096, 102_400, 304_346, 2048 * 2048] {
         let shape = SectorShape::holding(voxels).unwrap();
         assert!(shape.voxels() >= voxels, "{voxels}: {shape:?}");

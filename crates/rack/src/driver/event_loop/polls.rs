@@ -1,5 +1,5 @@
 //! Polls the power state of disks in standby without spinning them up: another program may have
-//! spun one up, or somebody may have removed it.
+//! spun one up, or it may have been unplugged.
 //!
 //! ```text
 //! spins, not on our command     in the ledger, as an external spin-up; the controller has it spun
@@ -92,17 +92,17 @@ impl Loop {
         let ctx = &self.worker.ctx;
         let powers = ctx.guard.powers().into_iter();
         let asleep = powers.filter(|(_, power)| *power == Power::Standby).map(|(place, _)| place);
-        let asleep: Vec<PlaceId> = asleep.filter(|&at| !ctx.places.is_given_up(at)).collect();
+        let asleep: Vec<PlaceId> = asleep.filter(|&place| !ctx.places.is_given_up(place)).collect();
         if self.worker.backend.is_simulated() {
             let polled = poll_disks(&*self.worker.backend, &asleep);
-            return self.polled(polled);
+            return self.handle_polled(polled);
         }
         let (worker, inbox) = (self.worker.clone(), self.inbox.clone());
         let poll = move || drop(inbox.send(Message::Polled(poll_disks(&*worker.backend, &asleep))));
-        match std::thread::Builder::new().name("rack-look".to_owned()).spawn(poll) {
+        match std::thread::Builder::new().name("rack-poll".to_owned()).spawn(poll) {
             Ok(_) => self.polls.is_under_way = true,
             // The next poll tries again.
-            Err(error) => tracing::warn!("the rack's disks are not looked at: {error}"),
+            Err(error) => tracing::warn!("cannot start a thread to poll the rack's disks: {error}"),
         }
     }
 
@@ -142,7 +142,7 @@ impl Loop {
     }
 
     /// Handles the result of a poll.
-    pub(super) fn polled(&mut self, polled: Vec<(PlaceId, Observed)>) {
+    pub(super) fn handle_polled(&mut self, polled: Vec<(PlaceId, Observed)>) {
         self.polls.is_under_way = false;
         let is_first = !std::mem::replace(&mut self.polls.has_polled, true);
         for (place, observed) in polled {
@@ -174,14 +174,14 @@ impl Loop {
         }
         let name = disk_name(place);
         if is_first {
-            tracing::info!(%place, "{name} turned when the rack was opened");
+            tracing::info!(%place, "{name} was spinning when the rack was opened");
         } else {
-            tracing::warn!(%place, "another program woke {name}");
+            tracing::warn!(%place, "another program spun up {name}");
             let group = Some(self.assignment.slot(place).group);
             let places = vec![place];
-            let wake = Wake { at: self.clock.now(), group, places, cause: Cause::Foreign };
-            if let Err(error) = self.ledger.record(wake) {
-                tracing::error!(%place, "that is not in the ledger: {}", error_chain(&error));
+            let record = Wake { at: self.clock.now(), group, places, cause: Cause::Foreign };
+            if let Err(error) = self.ledger.record(record) {
+                tracing::error!(%place, "cannot record the spin-up: {}", error_chain(&error));
             }
         }
         self.queue_event(Event::Woken { place });
@@ -194,7 +194,7 @@ fn poll_disks(backend: &dyn Backend, places: &[PlaceId]) -> Vec<(PlaceId, Observ
     let poll = |&place: &PlaceId| match backend.observe(place) {
         Ok(observed) => Some((place, observed)),
         Err(error) => {
-            tracing::debug!(%place, "a disk is not looked at: {}", error_chain(&error));
+            tracing::debug!(%place, "cannot poll a disk: {}", error_chain(&error));
             None
         }
     };

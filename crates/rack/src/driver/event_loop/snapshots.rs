@@ -1,4 +1,4 @@
-//! What the driver's thread reports of the rack when it is asked.
+//! Snapshots of the rack, taken by the driver's thread on request.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ impl Loop {
             verified_oldest: oldest,
             rack: self.worker.ctx.rack,
             simulated: self.worker.backend.is_simulated(),
-            max_spinups_per_day: self.rack.policy().budget.map(|of| of.max_spinups_per_day),
+            max_spinups_per_day: self.rack.policy().budget.map(|budget| budget.max_spinups_per_day),
             overdrawn: self.rack.counters().overdrawn,
             rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
-            unmended: self.worker.ctx.unmended.count(),
+            unmended: self.worker.ctx.unrepaired.count(),
             index_is_older: self.worker.ctx.starts.is_index_older(),
         }
     }
@@ -34,43 +34,43 @@ impl Loop {
         let disk = |&place: &PlaceId| DiskSnapshot {
             place,
             power: self.worker.ctx.guard.power(place).unwrap_or(Power::Absent),
-            spin_ups: ledger.of(place).map_or(0, fulgurite_disks::Totals::lifetime_count),
+            spin_ups: ledger.disk_totals(place).map_or(0, fulgurite_disks::Totals::lifetime_count),
             health: self.health.get(&place).cloned(),
             trouble: self.failures.get(&place).cloned().or_else(|| {
                 let is_new = self.worker.ctx.places.is_new(place);
-                is_new.then(|| "it is not made one of the rack yet (replace)".to_owned())
+                is_new.then(|| "it is not initialized for the rack yet (replace)".to_owned())
             }),
         };
         let disks: Vec<DiskSnapshot> = self.assignment.places(group).iter().map(disk).collect();
         let totals = ledger.group_totals(id);
         let by = CauseKind::ALL.into_iter().filter_map(|kind| {
-            let count = totals.map_or(0, |totals| totals.by(kind));
+            let count = totals.map_or(0, |totals| totals.count(kind));
             (count > 0).then_some((kind, count))
         });
         let waiting = self.tasks.values().filter(|waiting| waiting.group == id).count();
         let lies = self.worker.ctx.index.totals(id).unwrap_or_else(|error| {
-            tracing::warn!(group = %id, "its blobs are not counted: {}", error_chain(&error));
+            tracing::warn!(group = %id, "cannot count its blobs: {}", error_chain(&error));
             TotalsRow::default()
         });
         let unsound = self.worker.ctx.index.problems(id).unwrap_or_else(|error| {
-            tracing::warn!(group = %id, "what is wrong is not counted: {}", error_chain(&error));
+            tracing::warn!(group = %id, "cannot count its bad blobs: {}", error_chain(&error));
             0
         });
-        let (verified, verifies) = self.scrubs.of(id);
+        let (verified, verifies) = self.scrubs.status(id);
         GroupSnapshot {
             group: id,
             class: self.assignment.class_of(group).get(),
             state: self.rack.group_state(group).into(),
-            since: self.since.of(group),
+            since: self.since.group_since(group),
             waiting: crate::format::bytes(waiting),
             blobs: lies.blobs,
             bytes: lies.bytes.get(),
             unsound,
-            room: self.room_of(group),
+            room: self.group_room(group),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::lifetime_count),
             spin_ups_by: by.collect(),
             spin_ups_of_a_day: totals.map_or(0, |totals| totals.day(self.clock.now())),
-            rests_until: self.rack.rests_until(id).map(|at| {
+            rests_until: self.rack.over_budget_until(id).map(|at| {
                 let left = at.since(self.clock.passed()).as_nanos() / 1_000_000;
                 UnixTime::from_millis(self.clock.now().as_millis() + left)
             }),
@@ -82,7 +82,7 @@ impl Loop {
     }
 
     /// Returns the space of a group's disks together; none while that of one is unknown.
-    fn room_of(&self, group: GroupId) -> Option<GroupRoom> {
+    fn group_room(&self, group: GroupId) -> Option<GroupRoom> {
         let mut systems = BTreeMap::new();
         let mut at_ms = u64::MAX;
         for &place in self.assignment.places(group) {

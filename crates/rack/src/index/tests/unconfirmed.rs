@@ -1,4 +1,4 @@
-//! Commits with an unknown outcome: nobody can tell whether they are on disk.
+//! Commits with an unknown outcome: they may or may not be on disk.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -8,12 +8,12 @@ use fulgurite_catalog::{Batch, CatalogError, ReadView, Space, Visitor};
 use super::*;
 
 /// A store whose next batch fails, either before or after it reaches the disk.
-struct Doubtful {
+struct FailingStore {
     store: MemoryStore,
     is_applied: Mutex<Option<bool>>,
 }
 
-impl ReadView for Doubtful {
+impl ReadView for FailingStore {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
         self.store.get(space, key)
     }
@@ -29,7 +29,7 @@ impl ReadView for Doubtful {
     }
 }
 
-impl KeyValue for Doubtful {
+impl KeyValue for FailingStore {
     fn spaces(&self) -> &[Space] {
         self.store.spaces()
     }
@@ -60,10 +60,10 @@ impl KeyValue for Doubtful {
 }
 
 #[test]
-fn a_put_whose_commit_is_in_doubt_is_there_whole_or_not_at_all() {
+fn unconfirmed_put_is_all_or_nothing() {
     for is_applied in [true, false] {
         let store = MemoryStore::new(&SPACES);
-        let store = Arc::new(Doubtful { store, is_applied: Mutex::new(None) });
+        let store = Arc::new(FailingStore { store, is_applied: Mutex::new(None) });
         let index = Index::with_store(Arc::clone(&store) as _).unwrap();
         let old = put(&index, "a", 1, &[5, 6, 7]);
         let sequence = index.begin(GROUP, blob(2), stacks(&[1, 2, 3])).unwrap();

@@ -22,7 +22,7 @@ fn send(sender: &Sender, text: &'static str) -> ControlFlow<End> {
 }
 
 #[test]
-fn what_is_given_is_taken_in_its_order_up_to_the_end() {
+fn bytes_arrive_in_order_up_to_the_end() {
     let (sender, mut receiver) = pipe(&ManualClock::at(UnixTime::default()).clock());
     assert_eq!(taken(&mut receiver), "pending");
     assert!(send(&sender, "one").is_continue() && send(&sender, "two").is_continue());
@@ -31,21 +31,21 @@ fn what_is_given_is_taken_in_its_order_up_to_the_end() {
 }
 
 #[test]
-fn a_giver_that_is_gone_without_a_word_is_an_error() {
+fn sender_dropped_without_an_end_is_an_error() {
     let (sender, mut receiver) = pipe(&ManualClock::at(UnixTime::default()).clock());
     drop(sender);
     assert_eq!(taken(&mut receiver), "rack is stopping");
 }
 
 #[test]
-fn a_client_that_left_is_given_nothing_more() {
+fn disconnected_client_is_sent_nothing_more() {
     let (sender, receiver) = pipe(&ManualClock::at(UnixTime::default()).clock());
     drop(receiver);
     assert!(matches!(send(&sender, "one"), ControlFlow::Break(End::Done)));
 }
 
 #[test]
-fn a_client_that_is_too_slow_finds_the_giver_gone_and_what_was_given() {
+fn stalled_client_gets_what_was_queued_then_requests() {
     let clock = ManualClock::at(UnixTime::default());
     let (sender, mut receiver) = pipe(&clock.clock());
     for _ in 0..PIPE_STRIPES_MAX {
@@ -54,7 +54,7 @@ fn a_client_that_is_too_slow_finds_the_giver_gone_and_what_was_given() {
     // The worker blocks until the clock is advanced, whichever thread is first.
     let worker = std::thread::spawn(move || match send(&sender, "two") {
         ControlFlow::Break(end) => sender.end(end),
-        ControlFlow::Continue(()) => panic!("there was no room"),
+        ControlFlow::Continue(()) => panic!("the queue is full"),
     });
     while !worker.is_finished() {
         clock.advance(CLIENT_STALL_TIMEOUT);

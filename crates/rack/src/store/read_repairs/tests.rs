@@ -10,42 +10,39 @@ fn blob(number: u128) -> BlobId {
 }
 
 #[test]
-fn a_blob_is_mended_once_at_a_time_and_again_at_once_when_it_went_well() {
+fn one_repair_per_blob_and_no_backoff_after_success() {
     let (read_repairs, now) = (ReadRepairs::default(), Instant::ZERO);
     assert!(read_repairs.begin(blob(1), now));
-    assert!(
-        !read_repairs.begin(blob(1), now + READ_REPAIR_BACKOFF_MAX),
-        "it is under way, however long"
-    );
-    assert!(read_repairs.begin(blob(2), now), "another is no business of it");
+    assert!(!read_repairs.begin(blob(1), now + READ_REPAIR_BACKOFF_MAX), "it is still running");
+    assert!(read_repairs.begin(blob(2), now), "other blobs are independent");
     assert_eq!(read_repairs.failed_count(), 0);
     read_repairs.end(blob(1), true, now);
     assert!(read_repairs.begin(blob(1), now));
     read_repairs.end(blob(1), false, now);
     assert_eq!(read_repairs.failed_count(), 1);
     assert!(read_repairs.begin(blob(1), now + READ_REPAIR_BACKOFF));
-    assert_eq!(read_repairs.failed_count(), 1, "until it is mended");
+    assert_eq!(read_repairs.failed_count(), 1, "until it is repaired");
     read_repairs.end(blob(1), true, now + READ_REPAIR_BACKOFF);
     assert_eq!(read_repairs.failed_count(), 0);
 }
 
 #[test]
-fn one_that_cannot_be_mended_rests_longer_and_longer_and_never_for_good() {
+fn failed_repair_backs_off_but_is_never_abandoned() {
     let (read_repairs, mut now) = (ReadRepairs::default(), Instant::ZERO);
-    let mut rest = READ_REPAIR_BACKOFF;
+    let mut backoff = READ_REPAIR_BACKOFF;
     for _ in 0..40 {
         assert!(read_repairs.begin(blob(1), now));
         read_repairs.end(blob(1), false, now);
-        assert!(!read_repairs.begin(blob(1), now + Duration::from_nanos(rest.as_nanos() - 1)));
-        now = now + rest;
-        rest = Duration::from_nanos(rest.as_nanos() * 2).min(READ_REPAIR_BACKOFF_MAX);
+        assert!(!read_repairs.begin(blob(1), now + Duration::from_nanos(backoff.as_nanos() - 1)));
+        now = now + backoff;
+        backoff = Duration::from_nanos(backoff.as_nanos() * 2).min(READ_REPAIR_BACKOFF_MAX);
     }
-    assert_eq!(rest, READ_REPAIR_BACKOFF_MAX);
+    assert_eq!(backoff, READ_REPAIR_BACKOFF_MAX);
     assert!(read_repairs.begin(blob(1), now));
 }
 
 #[test]
-fn no_more_are_remembered_than_the_limit_and_those_that_rested_make_room() {
+fn tracked_repairs_are_bounded() {
     let (read_repairs, now) = (ReadRepairs::default(), Instant::ZERO);
     for number in 0..READ_REPAIRS_MAX {
         assert!(read_repairs.begin(blob(number as u128), now));

@@ -17,7 +17,7 @@ use super::world::{Authority, BACKOFF_LIMITS, BLOCK, World, draw, noise};
 use crate::remote::client::Client;
 use crate::remote::dial::dial;
 use crate::remote::limits::ROUTE_MAX;
-use crate::remote::peer_network::{PeerNetwork, letter};
+use crate::remote::peer_network::{PeerNetwork, encode_message};
 use crate::remote::route::Route;
 use crate::remote::wire::{FromSet, Letter, PutPart};
 use crate::remote::{PeerName, Tls};
@@ -51,28 +51,28 @@ pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
 }
 
 #[tokio::test]
-async fn whoever_is_of_another_authority_or_set_is_not_answered() {
+async fn peer_of_another_authority_or_set_is_rejected() {
     let (world, address) = one().await;
     // No set began a session: that is an answer, for permitted peers.
     assert_eq!(answers(&address, &world.tls(PeerName::TokenManager)).await, Ok(Code::Unavailable));
-    let of_tome = world.tls(PeerName::Tome(TomeId::new(3)));
-    assert_eq!(answers(&address, &of_tome).await, Ok(Code::PermissionDenied));
+    let tome_identity = world.tls(PeerName::Tome(TomeId::new(3)));
+    assert_eq!(answers(&address, &tome_identity).await, Ok(Code::PermissionDenied));
 
     let name = PeerName::TokenManager.in_set(world.set);
     let other = Authority::new(&world.folder.path().join("other"));
     let mut files = other.issue(vec![name.clone()]);
     let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
-    assert!(answers(&address, &theirs).await.is_err(), "it does not believe the tome");
+    assert!(answers(&address, &theirs).await.is_err(), "the client rejects the tome");
     files.ca = world.authority.issue(vec![name.clone()]).ca;
     let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
     let refused = answers(&address, &theirs).await;
-    assert!(refused.is_err(), "the tome does not believe it: {refused:?}");
+    assert!(refused.is_err(), "the tome rejects it: {refused:?}");
 
     // From the same authority, with the name of another set.
     let set = TomeSetId::from_random(draw());
     let files = world.authority.issue(vec![PeerName::TokenManager.in_set(set)]);
     let wrong = Tls::read(&files, world.set, PeerName::TokenManager).unwrap_err();
-    assert!(wrong.to_string().contains("nobody of set"), "{wrong}");
+    assert!(wrong.to_string().contains("no member of set"), "{wrong}");
     let forced = Tls::unchecked(&files, world.set).unwrap();
     let refused = answers(&address, &forced).await;
     assert!(refused.is_err(), "{refused:?}");
@@ -84,7 +84,7 @@ async fn whoever_is_of_another_authority_or_set_is_not_answered() {
 }
 
 #[tokio::test]
-async fn whoever_shows_no_certificate_is_not_answered() {
+async fn peer_without_certificate_is_rejected() {
     let (world, address) = one().await;
     let ca = world.authority.issue(vec!["any".to_owned()]).ca;
     let mut roots = RootCertStore::empty();
@@ -105,7 +105,7 @@ async fn whoever_shows_no_certificate_is_not_answered() {
     if let Ok(mut stream) = connected {
         let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         let read = stream.read_to_end(&mut answer).await;
-        assert!(read.is_err(), "told by an alert");
+        assert!(read.is_err(), "rejected by an alert");
     }
     assert_eq!(answer, b"");
     // Nor is a client without TLS answered.
@@ -116,16 +116,16 @@ async fn whoever_shows_no_certificate_is_not_answered() {
 }
 
 #[tokio::test]
-async fn another_tome_at_an_address_is_not_believed() {
+async fn server_with_another_name_is_rejected() {
     let (world, address) = one().await;
     let tls = world.tls(PeerName::TokenManager);
     dial(&address, PeerName::Tome(TomeId::new(2)), &tls).await.unwrap();
     let other = dial(&address, PeerName::Tome(TomeId::new(1)), &tls).await.unwrap_err();
-    assert!(other.to_string().contains("there is no connection"), "{other}");
+    assert!(other.to_string().contains("cannot connect"), "{other}");
 }
 
 #[tokio::test]
-async fn a_letter_is_from_its_sender_or_refused() {
+async fn message_with_forged_sender_is_rejected() {
     let (world, address) = one().await;
     let (own, tome) = (TomeId::new(3), TomeId::new(2));
     let send = async |letters: Vec<Letter>| {
@@ -134,7 +134,7 @@ async fn a_letter_is_from_its_sender_or_refused() {
         let letters = Request::new(tokio_stream::iter(letters));
         Client::new(channel).letters(letters).await.map_err(|status| status.code())
     };
-    let from = |from: TomeId| letter(world.set, from, tome, &learned(0)).unwrap();
+    let from = |from: TomeId| encode_message(world.set, from, tome, &learned(0)).unwrap();
     assert!(send(vec![from(own), from(own)]).await.is_ok());
     assert_eq!(send(vec![from(own), from(FIRST)]).await, Err(Code::PermissionDenied));
     assert_eq!(send(vec![from(tome)]).await, Err(Code::PermissionDenied));
@@ -146,14 +146,14 @@ async fn a_letter_is_from_its_sender_or_refused() {
     assert_eq!(send(vec![other]).await, Err(Code::PermissionDenied), "for another tome");
     let mut other = from(own);
     other.body = vec![1, 200, 1, 2];
-    assert_eq!(send(vec![other]).await, Err(Code::InvalidArgument), "nobody can read it");
+    assert_eq!(send(vec![other]).await, Err(Code::InvalidArgument), "it cannot be decoded");
     let mut newer = from(own);
     newer.body[0] = 9;
     assert_eq!(send(vec![newer]).await, Err(Code::InvalidArgument), "of a later version");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_one_before() {
+async fn set_sends_only_for_local_tomes_and_new_session_ends_old() {
     let mut world = World::new(6, 2).await;
     world.serve_all().await;
     let set = world.init().await;
@@ -169,27 +169,27 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
         groups: Vec::new(),
         may_make: false,
     };
-    let introduction = crate::remote::encoding::encode("an introduction", &introduction).unwrap();
+    let introduction = crate::remote::encoding::encode("a handshake", &introduction).unwrap();
     let first = FromSet { introduction, ..FromSet::default() };
-    let says = |from: u32| {
-        let letter = letter(world.set, TomeId::new(from), tome, &learned(0));
+    let messages = |from: u32| {
+        let letter = encode_message(world.set, TomeId::new(from), tome, &learned(0));
         vec![first.clone(), FromSet { letter, ..FromSet::default() }]
     };
     let mut client = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
     // A message that claims to be from a remote tome ends the session; one from a local tome does
     // not.
-    let session = tokio_stream::iter(says(4));
-    let mut heard = client.session(session).await.unwrap();
-    let greeting = heard.message().await.unwrap().unwrap();
+    let session = tokio_stream::iter(messages(4));
+    let mut incoming = client.session(session).await.unwrap();
+    let greeting = incoming.message().await.unwrap().unwrap();
     assert!(greeting.session > 0);
-    while let Ok(Some(_)) = heard.message().await {}
-    let (said, stream) = tokio::sync::mpsc::channel(4);
-    for message in says(1) {
-        said.send(message).await.unwrap();
+    while let Ok(Some(_)) = incoming.message().await {}
+    let (outgoing, stream) = tokio::sync::mpsc::channel(4);
+    for message in messages(1) {
+        outgoing.send(message).await.unwrap();
     }
     let session = tokio_stream::wrappers::ReceiverStream::new(stream);
-    let mut heard = client.session(session).await.unwrap();
-    let later = heard.message().await.unwrap().unwrap();
+    let mut incoming = client.session(session).await.unwrap();
+    let later = incoming.message().await.unwrap().unwrap();
     assert!(later.session > greeting.session);
     // A put of the previous session is refused, and nothing is put.
     let part = |session| {
@@ -199,7 +199,7 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     let parts = vec![part(greeting.session), PutPart { bytes: vec![1], ..PutPart::default() }];
     let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
     let late = crate::remote::failure::error(tome, &late);
-    assert!(late.to_string().contains("its set came again"), "{late}");
+    assert!(late.to_string().contains("its set has started another session"), "{late}");
     // Only the set may put.
     let tls = world.tls(PeerName::Tome(TomeId::new(3)));
     let mut other = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
@@ -209,36 +209,36 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_
     assert_eq!(session.code(), Code::PermissionDenied);
     let read = other.get("first".to_owned(), false).await.unwrap_err();
     assert_eq!(read.code(), Code::PermissionDenied);
-    drop((said, heard));
+    drop((outgoing, incoming));
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_lost_and_counted_and_nobody_waits() {
+async fn full_queue_drops_and_counts_without_blocking() {
     let world = World::new(6, 0).await;
     let (own, to) = (TomeId::new(3), TomeId::new(2));
     world.proxies[&to].cut();
-    let at = world.proxies[&to].address.to_string();
+    let address = world.proxies[&to].address.to_string();
     let tls = world.tls(PeerName::Tome(own));
-    let route = Route::new(PeerName::Tome(to), at, tls, BACKOFF_LIMITS, &Handle::current());
+    let route = Route::new(PeerName::Tome(to), address, tls, BACKOFF_LIMITS, &Handle::current());
     let peer_network = PeerNetwork::new(world.set, BTreeMap::from([(to, route)]));
     let all = ROUTE_MAX as u64 * 3;
     for number in 0..all {
         peer_network.send(own, to, learned(u32::try_from(number).unwrap()));
     }
     // One may be in flight already.
-    let kept = all - peer_network.lost();
-    assert!((ROUTE_MAX as u64..=ROUTE_MAX as u64 + 1).contains(&kept), "{kept}");
+    let queued = all - peer_network.lost();
+    assert!((ROUTE_MAX as u64..=ROUTE_MAX as u64 + 1).contains(&queued), "{queued}");
     // To a set that is not connected.
     peer_network.send(own, TomeId::new(0), learned(0));
-    assert_eq!(peer_network.lost(), all - kept + 1);
+    assert_eq!(peer_network.lost(), all - queued + 1);
 }
 
 #[tokio::test]
-async fn the_tomes_of_another_set_are_not_opened() {
+async fn tomes_of_another_set_are_not_opened() {
     let world = World::new(6, 6).await;
     drop(TomeSet::init(world.options()).unwrap());
     let mut options = world.options();
     options.set = Some(TomeSetId::from_random(draw()));
     let wrong = TomeSet::open(options).unwrap_err();
-    assert!(wrong.to_string().contains("is asked for"), "{wrong}");
+    assert!(wrong.to_string().contains("the set is"), "{wrong}");
 }

@@ -36,7 +36,7 @@ async fn objects_are_put_protected_read_and_deleted_over_sockets() {
     assert!(status.is_well(), "{:?}", status.reasons);
     assert!(status.tomes.iter().all(|tome| tome.unprotected.bytes == ByteCount::ZERO));
     assert_eq!(status.tomes.iter().map(|tome| tome.objects).sum::<u64>(), lengths.len() as u64);
-    assert!(status.tomes.iter().any(|tome| tome.wakes >= 2), "they are real ones");
+    assert!(status.tomes.iter().any(|tome| tome.spin_ups >= 2), "disks were spun up");
     set.stop();
     let stopped = set.get(&name(1)).await.unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::Unavailable, "{stopped}");
@@ -49,7 +49,7 @@ async fn objects_are_put_protected_read_and_deleted_over_sockets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tomes_of_the_set_s_own_process_and_others_are_one_set() {
+async fn local_and_remote_tomes_form_one_set() {
     let mut world = World::new(6, 3).await;
     world.serve_all().await;
     let set = world.init().await;
@@ -63,16 +63,16 @@ async fn tomes_of_the_set_s_own_process_and_others_are_one_set() {
     }
     // Creation takes one spin-up; more are for objects, or for deltas of others.
     let status = world.wait(set.status()).await;
-    let woken = |tome: &TomeStatus| tome.wakes >= 2;
-    assert!(status.tomes[..3].iter().any(woken), "here");
-    assert!(status.tomes[3..].iter().any(woken), "elsewhere");
+    let has_spun_up = |tome: &TomeStatus| tome.spin_ups >= 2;
+    assert!(status.tomes[..3].iter().any(has_spun_up), "here");
+    assert!(status.tomes[3..].iter().any(has_spun_up), "elsewhere");
     assert!(status.is_well(), "{:?}", status.reasons);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn doubled_letters_do_nothing() {
+async fn duplicate_messages_are_idempotent() {
     let mut world = World::new(6, 0).await;
-    world.is_doubling = true;
+    world.is_duplicating = true;
     world.serve_all().await;
     let set = world.init().await;
     for number in 0..3 {
@@ -85,7 +85,7 @@ async fn doubled_letters_do_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tome_that_is_stopped_and_served_again_catches_up() {
+async fn restarted_remote_tome_catches_up() {
     let mut world = World::served().await;
     let set = world.init().await;
     let before = world.keep(&set, "before", noise("before", 3 * BLOCK)).await;
@@ -125,7 +125,7 @@ async fn a_tome_that_is_stopped_and_served_again_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() {
+async fn remote_tome_recovers_from_transient_storage_failure() {
     for fault in [InjectedFault::Sync, InjectedFault::Commit] {
         let world = World::served().await;
         let set = world.init().await;
@@ -151,14 +151,14 @@ async fn a_tome_elsewhere_whose_storage_failed_for_a_moment_goes_on_by_itself() 
 
 /// Waits until all tomes answer except these.
 async fn answer_but(set: &TomeSet, away: &[TomeId]) {
-    let is_so = |status: &TomeStatus| status.away.is_some() == away.contains(&status.tome);
-    while !set.status().await.tomes.iter().all(is_so) {
+    let is_expected = |status: &TomeStatus| status.away.is_some() == away.contains(&status.tome);
+    while !set.status().await.tomes.iter().all(is_expected) {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
+async fn lost_remote_tome_is_rebuilt_on_others() {
     let mut world = World::new(8, 1).await;
     world.serve_all().await;
     let new = TomeId::new(7);
@@ -178,10 +178,10 @@ async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
     let refused = set.retire(lost).await.unwrap_err();
     assert!(refused.to_string().contains("in another process"), "{refused}");
     world.wait(set.scrub(lost)).await.unwrap();
-    assert!(set.wakes().await.iter().any(|wake| wake.places[0].get() == lost.get()));
+    assert!(set.spin_ups().await.iter().any(|spin_up| spin_up.places[0].get() == lost.get()));
     let mut groups = 0;
     let count = |checked: crate::GroupChecked| {
-        assert_eq!((checked.findings.len(), checked.trouble), (0, None));
+        assert_eq!((checked.findings.len(), checked.failure), (0, None));
         groups += 1;
     };
     world.wait(set.verify(count)).await.unwrap();
@@ -196,7 +196,7 @@ async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
     assert_eq!(set.added(), 1);
     world.wait(answer_but(&set, &[lost])).await;
     for (name, (tome, length)) in &objects {
-        assert_eq!(set.tome_of(name).unwrap(), *tome, "known before it answers");
+        assert_eq!(set.tome_of(name).unwrap(), *tome, "it is known before its tome answers");
         let read = world.wait(set.get(name)).await.unwrap();
         assert_eq!(read, noise(name, *length), "{name}");
     }
@@ -215,7 +215,7 @@ async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
         assert_eq!(world.wait(set.get(name)).await.unwrap(), noise(name, *length), "{name}");
     }
     let none = set.get("nothing").await.unwrap_err();
-    assert_eq!(none.kind(), ErrorKind::NotFound, "nobody is waited for: {none}");
+    assert_eq!(none.kind(), ErrorKind::NotFound, "no tome is waited for: {none}");
     world.keep(&set, "after", noise("after", BLOCK)).await;
     set.stop();
     drop(set);
@@ -229,19 +229,19 @@ async fn a_tome_that_is_lost_elsewhere_is_made_anew_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_partition_heals() {
+async fn set_recovers_from_network_partition() {
     let world = World::served().await;
     let set = world.init().await;
     let tome = world.wait(set.put("cut", noise("cut", 5 * BLOCK))).await.unwrap();
     // All others are cut off: nothing can be protected.
-    let others: Vec<_> = world.proxies.iter().filter(|(of, _)| **of != tome).collect();
+    let others: Vec<_> = world.proxies.iter().filter(|(other, _)| **other != tome).collect();
     others.iter().for_each(|(_, proxy)| proxy.cut());
-    let alone = async {
+    let others_away = async {
         while set.status().await.tomes.iter().filter(|tome| tome.away.is_some()).count() < 5 {
             tokio::task::yield_now().await;
         }
     };
-    world.wait(alone).await;
+    world.wait(others_away).await;
     for _ in 0..200 {
         world.clock.advance(fulgurite_units::Duration::from_secs(1));
         tokio::task::yield_now().await;
@@ -260,7 +260,7 @@ async fn a_partition_heals() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_put_that_lost_its_connection_keeps_its_name_until_its_tome_tells() {
+async fn unanswered_put_reserves_its_name_until_outcome_is_known() {
     let world = World::served().await;
     let set = world.init().await;
     {
@@ -278,7 +278,7 @@ async fn a_put_that_lost_its_connection_keeps_its_name_until_its_tome_tells() {
         assert!(matches!(unknown, TomesError::Unanswered { .. }), "{unknown}");
     }
     let taken = set.put("cut", vec![1]).await.unwrap_err();
-    assert_eq!(taken.kind(), ErrorKind::Conflict, "nobody knows");
+    assert_eq!(taken.kind(), ErrorKind::Conflict, "the outcome is unknown");
     world.proxies.values().for_each(super::world::Proxy::heal);
     world.wait(world.answer(&set)).await;
     let there = async {
@@ -287,7 +287,7 @@ async fn a_put_that_lost_its_connection_keeps_its_name_until_its_tome_tells() {
         }
         set.get("cut").await.unwrap()
     };
-    assert_eq!(world.wait(there).await, noise("cut", 2 * BLOCK), "it went on");
+    assert_eq!(world.wait(there).await, noise("cut", 2 * BLOCK), "it continued");
 }
 
 /// Returns when a tome has received a put.
@@ -304,7 +304,7 @@ async fn begun(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
+async fn tome_without_metadata_store_is_not_recreated() {
     let mut world = World::served().await;
     let set = world.init().await;
     let tome = world.keep(&set, "first", noise("first", BLOCK)).await;
@@ -314,28 +314,28 @@ async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
     world.serve(tome).await;
     // Creating the set again does not create it again: it was created before.
     let set = TomeSet::init(world.options()).unwrap();
-    let told = async {
+    let reported = async {
         loop {
             let status = set.status().await;
             let away: Vec<_> = status.tomes.iter().filter_map(|t| t.away.as_deref()).collect();
             if let [why] = away[..]
-                && why.contains("none of a tome")
+                && why.contains("it is missing")
             {
                 return;
             }
             tokio::task::yield_now().await;
         }
     };
-    world.wait(told).await;
+    world.wait(reported).await;
     assert!(!world.directory(tome).join("tome-0000").join("awake").exists());
     let unknown = set.get("second").await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Unavailable, "it may be at the tome that is away");
     let read = world.wait(set.get("first")).await.unwrap();
-    assert_eq!(read, noise("first", BLOCK), "of its group");
+    assert_eq!(read, noise("first", BLOCK), "read from its group");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn processes_go_by_one_file() {
+async fn processes_share_one_tomes_file() {
     let world = World::new(6, 0).await;
     let (mut listeners, mut addresses) = (Vec::new(), BTreeMap::new());
     for tome in (0..6).map(TomeId::new) {

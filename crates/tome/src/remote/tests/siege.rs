@@ -7,23 +7,23 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::rejections::{answers, one};
-use super::strangers::{HELLO, besiege};
+use super::strangers::{HELLO, flood};
 use crate::remote::PeerName;
 use crate::remote::client::Client;
 use crate::remote::dial::dial;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_strangers_shut_out_no_peer() {
+async fn unauthenticated_clients_do_not_block_peers() {
     let (world, address) = one().await;
     let token_manager = world.tls(PeerName::TokenManager);
     let channel = dial(&address, PeerName::Tome(TomeId::new(2)), &token_manager).await.unwrap();
-    let mut standing = Client::new(channel);
-    let _strangers = besiege(address.parse().unwrap(), HELLO).await;
+    let mut established = Client::new(channel);
+    let _strangers = flood(address.parse().unwrap(), HELLO).await;
     for _ in 0..6 {
         // No set began a session: a client that is authenticated gets this answer.
-        let said = standing.status().await.unwrap_err();
-        assert_eq!(said.code(), Code::Unavailable, "a session that stands: {said}");
-        assert!(said.message().contains("no set has begun"), "{said}");
+        let error = established.status().await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable, "an established session: {error}");
+        assert!(error.message().contains("no set has begun"), "{error}");
         let began = Instant::now();
         assert_eq!(answers(&address, &token_manager).await, Ok(Code::Unavailable));
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());

@@ -33,7 +33,7 @@ pub(super) const BLOCK: usize = 512;
 /// machine has used it.
 const STEP: Duration = Duration::from_millis(500);
 /// Most clock steps that an operation may take.
-const TURNS_MAX: u32 = 100_000;
+const STEPS_MAX: u32 = 100_000;
 
 pub(super) const BACKOFF_LIMITS: BackoffLimits = BackoffLimits {
     min: std::time::Duration::from_millis(1),
@@ -65,10 +65,10 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(names).unwrap();
         let signed = params.signed_by(&key, &self.issuer).unwrap();
-        let at = |kind| self.folder.join(format!("{number}.{kind}"));
-        std::fs::write(at("pem"), signed.pem()).unwrap();
-        std::fs::write(at("key"), key.serialize_pem()).unwrap();
-        TlsFiles { ca: self.folder.join("ca.pem"), certificate: at("pem"), key: at("key") }
+        let path = |kind| self.folder.join(format!("{number}.{kind}"));
+        std::fs::write(path("pem"), signed.pem()).unwrap();
+        std::fs::write(path("key"), key.serialize_pem()).unwrap();
+        TlsFiles { ca: self.folder.join("ca.pem"), certificate: path("pem"), key: path("key") }
     }
 }
 
@@ -121,9 +121,9 @@ impl Proxy {
 
 /// Sends every message twice.
 #[derive(Debug)]
-struct Doubling(Arc<dyn Network>);
+struct DuplicatingNetwork(Arc<dyn Network>);
 
-impl Network for Doubling {
+impl Network for DuplicatingNetwork {
     fn send(&self, from: TomeId, to: TomeId, message: Message) {
         self.0.send(from, to, message.clone());
         self.0.send(from, to, message);
@@ -151,7 +151,7 @@ pub(super) struct World {
     tomes: u32,
     /// Tomes below this number are in the process of the set.
     here: u32,
-    pub(super) is_doubling: bool,
+    pub(super) is_duplicating: bool,
     pub(super) proxies: BTreeMap<TomeId, Proxy>,
     pub(super) servers: BTreeMap<TomeId, TomeServer>,
 }
@@ -179,7 +179,7 @@ impl World {
             faults: FaultInjector::default(),
             tomes,
             here,
-            is_doubling: false,
+            is_duplicating: false,
             proxies,
             servers: BTreeMap::new(),
         }
@@ -228,7 +228,7 @@ impl World {
         self.folder.path().join(format!("awake-{tome}"))
     }
 
-    fn at(&self, tome: TomeId) -> String {
+    fn address(&self, tome: TomeId) -> String {
         self.proxies[&tome].address.to_string()
     }
 
@@ -236,16 +236,20 @@ impl World {
         let set = self.set;
         let (directory, root) = (self.directory(tome), self.root(tome));
         let (disks, clock) = (Arc::clone(&self.disks), self.clock.clock());
-        let (is_doubling, faults) = (self.is_doubling, self.faults.clone());
+        let (is_duplicating, faults) = (self.is_duplicating, self.faults.clone());
         let options = ServerOptions {
             tome,
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
             tls: self.tls(PeerName::Tome(tome)),
-            others: self.proxies.keys().map(|tome| (*tome, self.at(*tome))).collect(),
+            others: self.proxies.keys().map(|tome| (*tome, self.address(*tome))).collect(),
             tomes_at_set: (0..self.here).map(TomeId::new).collect(),
             backoff_limits: BACKOFF_LIMITS,
-            open: Box::new(move |network, introduction| {
-                let network = if is_doubling { Arc::new(Doubling(network)) as _ } else { network };
+            open: Box::new(move |network, handshake| {
+                let network = if is_duplicating {
+                    Arc::new(DuplicatingNetwork(network)) as _
+                } else {
+                    network
+                };
                 let options = StandaloneOptions {
                     set,
                     tome,
@@ -260,7 +264,7 @@ impl World {
                     fail: FailPoints::default(),
                     faults: faults.clone(),
                 };
-                StandaloneTome::open(options, introduction)
+                StandaloneTome::open(options, handshake)
             }),
         };
         let server = TomeServer::start(options).await.unwrap();
@@ -276,7 +280,7 @@ impl World {
         let remote = |tome: &TomeId| {
             let remote = RemoteTome::new(RemoteOptions {
                 tome: *tome,
-                address: self.at(*tome),
+                address: self.address(*tome),
                 tls: self.tls(PeerName::TokenManager),
                 backoff_limits: BACKOFF_LIMITS,
                 clock: self.clock.clock(),
@@ -318,14 +322,14 @@ impl World {
     /// Runs a future while time passes.
     pub(super) async fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        for _ in 0..TURNS_MAX {
+        for _ in 0..STEPS_MAX {
             let step = std::time::Duration::from_millis(1);
             if let Ok(done) = tokio::time::timeout(step, &mut future).await {
                 return done;
             }
             self.clock.advance(STEP);
         }
-        panic!("it does not end");
+        panic!("it does not end in time");
     }
 
     /// Puts an object and waits until it is protected.

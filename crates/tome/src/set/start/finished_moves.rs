@@ -1,11 +1,11 @@
 //! Moves that were completed just before the target was lost, so that the set does not know of
 //! them.
 //!
-//! The target of a move tells the others of its group, and the set polls it from time to time: if
-//! it is lost in between, the others know and the set does not. Then the plan would never end, for
-//! a member slot that no present tome has. At a start all tomes are quiescent, so the set adopts a
-//! move that another member knows of. Not here: member slots whose tomes are here, which the set
-//! polls ([`crate::set`]), and rows of those that come back (`super::membership_sync`).
+//! The target of a move notifies the others of its group, and the set polls it from time to time.
+//! If it is lost in between, the others know and the set does not. Then the plan would never end,
+//! for a member slot that no present tome has. At a start all tomes are quiescent, so the set
+//! adopts a move that another member knows of. Not here: member slots whose tomes are here, which
+//! the set polls ([`crate::set`]), and rows of those that come back (`super::membership_sync`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_tome_core::group::Move;
 use fulgurite_tome_core::metadata::TomeMetadata;
 
-use super::{Loaded, Startup};
+use super::{LoadedTome, Startup};
 use crate::Result;
 use crate::piece_store::OpenedPieces;
 use crate::set::slot_mover::moved;
@@ -29,7 +29,7 @@ impl Startup {
         &mut self,
         store: &SetStore,
         pieces: &OpenedPieces,
-        loaded: &BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: &BTreeMap<TomeId, Result<LoadedTome, String>>,
     ) -> Result<()> {
         for planned in store.moves()? {
             let is_lost = loaded.get(&planned.to.tome).is_some_and(Result::is_err);
@@ -38,16 +38,16 @@ impl Startup {
                 continue;
             }
             let mut changes = Vec::new();
-            pieces.each(planned.from.tome, |name, placed| {
+            pieces.for_each(planned.from.tome, |name, placed| {
                 if let Some(there) = moved(&placed, planned.from.index, planned.to.index) {
                     changes.push((planned.from.tome, name.clone(), None));
                     changes.push((planned.to.tome, name, Some(there)));
                 }
             })?;
             pieces.change(&changes)?;
-            store.moved(&planned)?;
+            store.complete_move(&planned)?;
             let (group, to) = (planned.group, planned.to);
-            tracing::warn!(%group, %to, "a seat has moved to a tome that is lost");
+            tracing::warn!(%group, %to, "a member slot had moved to a tome that is lost");
         }
         self.groups = store.groups()?;
         Ok(())

@@ -1,7 +1,7 @@
 //! Updates a tome that is opened about its groups: its own member slots that it does not know of,
 //! those that others took over while it was away, and those of others that moved.
 //!
-//! Not here: member slots that moved to a lost tome (`super::heard`).
+//! Not here: member slots that moved to a lost tome (`super::finished_moves`).
 
 use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::metadata::{Object, Row, TomeMetadata};
@@ -21,9 +21,11 @@ pub(in crate::set) fn sync_membership(
     mut metadata: TomeMetadata,
     fail: &FailPoints,
 ) -> Result<TomeMetadata> {
-    for rows in
-        [superseded(groups, &metadata), missed_moves(groups, &metadata), seats(groups, &metadata)?]
-    {
+    for rows in [
+        superseded(groups, &metadata),
+        missed_moves(groups, &metadata),
+        new_slots(groups, &metadata)?,
+    ] {
         if !rows.is_empty() {
             store.commit(&rows, fail)?;
             rows.iter().try_for_each(|row| metadata.apply(row))?;
@@ -44,7 +46,7 @@ fn superseded(groups: &[Group], metadata: &TomeMetadata) -> Vec<Row> {
         if known.filter(is_other).is_none() {
             continue;
         }
-        let of_region = |object: &Object| object.blocks.iter().any(|(of, _)| *of == index);
+        let of_region = |object: &Object| object.blocks.iter().any(|(region, _)| *region == index);
         let objects = metadata.objects().filter(|(_, object)| of_region(object));
         rows.extend(objects.map(|(name, _)| Row::Removed { name: name.to_owned() }));
         rows.push(Row::Dropped { region: index });
@@ -53,12 +55,12 @@ fn superseded(groups: &[Group], metadata: &TomeMetadata) -> Vec<Row> {
 }
 
 /// Returns rows for member slots that a tome does not know of yet.
-fn seats(groups: &[Group], metadata: &TomeMetadata) -> Result<Vec<Row>> {
+fn new_slots(groups: &[Group], metadata: &TomeMetadata) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for group in groups {
         for slot in group.seats().iter().filter(|slot| slot.tome == metadata.id()) {
             match metadata.region(slot.index) {
-                // Tomes tell each other of moved member slots.
+                // Tomes notify each other of moved member slots.
                 Some(region) if region.group().id() == group.id() => {}
                 Some(_) => return Err(TomeError::ClaimedTwice { region: *slot }.into()),
                 None => rows.push(Row::Seat { region: slot.index, group: group.clone() }),

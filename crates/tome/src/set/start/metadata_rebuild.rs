@@ -15,7 +15,7 @@ use fulgurite_units::{Instant, error_chain};
 use tokio::sync::oneshot;
 
 use super::super::inventories::{InventoryRunner, RebuiltTome};
-use super::{LEDGER, Loaded, Opened, Seat, Startup};
+use super::{LEDGER, LoadedTome, OpenTome, Startup, TomeHandle};
 use crate::driver::TomeRequest;
 use crate::identity::TomeIdentity;
 use crate::inventory::Inventory;
@@ -36,7 +36,7 @@ impl Startup {
         &self,
         store: &SetStore,
         (pieces, is_behind): (&OpenedPieces, bool),
-        loaded: &mut BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: &mut BTreeMap<TomeId, Result<LoadedTome, String>>,
     ) -> Result<Vec<RebuiltTome>> {
         let (out, retired) = (store.out()?, store.retired()?);
         let mut rebuilt = Vec::new();
@@ -53,27 +53,27 @@ impl Startup {
                 Ok(Some(inventory)) if inventory.is_whole() => inventory,
                 Ok(_) => continue,
                 Err(error) => {
-                    tracing::error!(%tome, "its survey is not used: {}", error_chain(&error));
+                    tracing::error!(%tome, "its inventory cannot be used: {}", error_chain(&error));
                     continue;
                 }
             };
             let why = why.clone();
             let made = if is_behind {
-                let why = "what the set keeps of objects is missing or an older copy".to_owned();
+                let why = "the set's record of objects is missing or an older copy".to_owned();
                 Err(TomesError::Away { tome, why })
             } else {
                 self.rebuild_metadata(store, pieces, loaded, &identity, inventory)
             };
             match made {
-                Ok((found, told)) => {
-                    told.log();
+                Ok((found, report)) => {
+                    report.log();
                     loaded.insert(tome, Ok(found));
-                    rebuilt.push(told);
+                    rebuilt.push(report);
                     Inventory::remove(&folder)?;
                 }
                 Err(error) => {
                     let error = error_chain(&error);
-                    tracing::error!(%tome, "its metadata store is not rebuilt: {error}");
+                    tracing::error!(%tome, "its metadata store was not rebuilt: {error}");
                     loaded.insert(tome, Err(format!("{why}; {error}")));
                 }
             }
@@ -85,10 +85,10 @@ impl Startup {
         &self,
         store: &SetStore,
         pieces: &OpenedPieces,
-        loaded: &BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: &BTreeMap<TomeId, Result<LoadedTome, String>>,
         identity: &TomeIdentity,
         inventory: Inventory,
-    ) -> Result<(Loaded, RebuiltTome)> {
+    ) -> Result<(LoadedTome, RebuiltTome)> {
         let tome = identity.tome;
         let mut tomes: BTreeMap<TomeId, &TomeMetadata> = BTreeMap::new();
         for (other, loaded) in loaded {
@@ -104,10 +104,10 @@ impl Startup {
             now: Instant::from_nanos(now),
         };
         let mut found = Vec::new();
-        inventory.each(|block| found.push(block))?;
+        inventory.for_each(|block| found.push(block))?;
         drop(inventory);
         let mut recorded = BTreeMap::new();
-        pieces.each(tome, |name, placed| {
+        pieces.for_each(tome, |name, placed| {
             recorded.insert(name, placed);
         })?;
         let rebuilt =
@@ -117,7 +117,7 @@ impl Startup {
         let own = MetadataStore::rebuild_metadata(&folder, identity, &rebuilt, start, &self.fail)?;
         let metadata = own.load(identity)?;
         let (ledger, _) = LedgerFile::open_or_quarantine(&folder.join(LEDGER))?;
-        let mut told = RebuiltTome {
+        let mut report = RebuiltTome {
             tome,
             objects: rebuilt.objects.len() as u64,
             lost: rebuilt.lost,
@@ -125,15 +125,15 @@ impl Startup {
             differing: Vec::new(),
         };
         tomes.insert(tome, &metadata);
-        for group in groups.iter().filter(|g| g.seats().iter().any(|seat| seat.tome == tome)) {
+        for group in groups.iter().filter(|g| g.seats().iter().any(|slot| slot.tome == tome)) {
             let findings = rebuild_metadata::compare(group, &identity.layout, &tomes)?;
             if !findings.is_empty() {
-                told.differing.push((group.id(), findings.len() as u64));
+                report.differing.push((group.id(), findings.len() as u64));
             }
         }
         drop(tomes);
-        let opened = Opened { identity: identity.clone(), store: own, ledger };
-        Ok((Loaded { opened, metadata }, told))
+        let opened = OpenTome { identity: identity.clone(), store: own, ledger };
+        Ok((LoadedTome { opened, metadata }, report))
     }
 
     /// Returns the latest known version of all groups.
@@ -158,10 +158,11 @@ impl Startup {
                 *known = region.group();
             }
         }
-        let has = |group: &Group| group.seats().iter().any(|seat| seat.tome == tome);
-        for group in self.groups.iter().filter(|group| has(group)) {
-            if latest.get(&group.id()).is_some_and(|latest| !has(latest)) {
-                let why = format!("another tome has its seat of group {} by now", group.id());
+        let has_slot = |group: &Group| group.seats().iter().any(|slot| slot.tome == tome);
+        for group in self.groups.iter().filter(|group| has_slot(group)) {
+            if latest.get(&group.id()).is_some_and(|latest| !has_slot(latest)) {
+                let why =
+                    format!("another tome has taken over its member slot in group {}", group.id());
                 return Err(TomesError::Away { tome, why });
             }
         }
@@ -171,7 +172,7 @@ impl Startup {
     /// Returns the reader of inventories; those that were begun continue.
     pub(super) fn inventory_runner(
         &self,
-        seats: &BTreeMap<TomeId, Seat>,
+        handles: &BTreeMap<TomeId, TomeHandle>,
         out: &BTreeSet<TomeId>,
         retired: &BTreeSet<TomeId>,
     ) -> Result<InventoryRunner> {
@@ -183,8 +184,9 @@ impl Startup {
             self.options.entropy.clone(),
             Arc::clone(&self.fail),
         );
-        for (tome, seat) in seats {
-            let is_lost = matches!(seat, Seat::Lost(_)) && self.options.roots.contains_key(tome);
+        for (tome, handle) in handles {
+            let is_lost =
+                matches!(handle, TomeHandle::Lost(_)) && self.options.roots.contains_key(tome);
             let is_out = out.contains(tome) || retired.contains(tome);
             if is_lost && !is_out && inventory_runner.is_begun(*tome) {
                 inventory_runner.begin(*tome)?;
@@ -195,12 +197,12 @@ impl Startup {
 }
 
 /// Scrubs tomes with missing blocks, so that those are found and rebuilt.
-pub(super) fn scrub_rebuilt(rebuilt: &[RebuiltTome], seats: &BTreeMap<TomeId, Seat>) {
+pub(super) fn scrub_rebuilt(rebuilt: &[RebuiltTome], handles: &BTreeMap<TomeId, TomeHandle>) {
     for rebuilt in rebuilt.iter().filter(|rebuilt| rebuilt.bad > 0) {
-        if let Some(Seat::Live(driver)) = seats.get(&rebuilt.tome) {
+        if let Some(TomeHandle::Live(driver)) = handles.get(&rebuilt.tome) {
             let (reply, _) = oneshot::channel();
-            if let Err(error) = driver.ask(TomeRequest::Scrub { reply }) {
-                tracing::warn!(tome = %rebuilt.tome, "not looked through: {error}");
+            if let Err(error) = driver.send_request(TomeRequest::Scrub { reply }) {
+                tracing::warn!(tome = %rebuilt.tome, "not scrubbed: {error}");
             }
         }
     }

@@ -19,7 +19,7 @@ use fulgurite_codes::Signature;
 use fulgurite_tome_core::metadata::{Region, Role, TomeMetadata};
 use fulgurite_tome_core::{Member, Offset, RegionIndex, TomeId, Version};
 
-use super::{Loaded, Startup};
+use super::{LoadedTome, Startup};
 use crate::Result;
 use crate::piece_store::OpenedPieces;
 
@@ -34,7 +34,7 @@ impl Startup {
     pub(super) fn reject_older_copies(
         &self,
         (pieces, is_behind): (&OpenedPieces, bool),
-        loaded: &mut BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: &mut BTreeMap<TomeId, Result<LoadedTome, String>>,
     ) -> Result<()> {
         let mut older: BTreeMap<TomeId, String> = BTreeMap::new();
         let loaded_metadata = || loaded.values().flatten().map(|loaded| &loaded.metadata);
@@ -61,7 +61,7 @@ impl Startup {
         &self,
         metadata: &TomeMetadata,
         region: &Region,
-        loaded: &BTreeMap<TomeId, Result<Loaded, String>>,
+        loaded: &BTreeMap<TomeId, Result<LoadedTome, String>>,
     ) -> Option<String> {
         let group = region.group();
         let holds_slot = |region: &Region| region.is_member() || region.frozen().is_some();
@@ -74,15 +74,15 @@ impl Startup {
             let is_same = |other: &&Region| other.group() == group && holds_slot(other);
             let Some(other) = other.filter(is_same) else { continue };
             let version = match (region.role(), other.role()) {
-                (Role::Data(_), Role::Parity { .. }) => later(region, other),
-                (Role::Parity { .. }, Role::Data(_)) => unknown(region, other),
+                (Role::Data(_), Role::Parity { .. }) => later_version(region, other),
+                (Role::Parity { .. }, Role::Data(_)) => unknown_change(region, other),
                 _ => None,
             };
-            if let Some((of, version)) = version {
+            if let Some((member, version)) = version {
                 let id = group.id();
                 return Some(format!(
-                    "tome {} knows of version {version} of member {of} of group {id}, and it does \
-                     not",
+                    "tome {} knows of version {version} of member {member} of group {id}, and it \
+                     does not",
                     slot.tome
                 ));
             }
@@ -92,26 +92,27 @@ impl Startup {
 }
 
 /// Returns a version of a data region that a parity knows and the region does not.
-fn later(region: &Region, parity: &Region) -> Option<(Member, Version)> {
+fn later_version(region: &Region, parity: &Region) -> Option<(Member, Version)> {
     let own = region.member();
     let Role::Parity { applied, .. } = parity.role() else { return None };
-    let folded = applied.get(own.as_usize())?.folded();
-    let below = Version::new(folded.floor.get().saturating_sub(1));
-    let above = folded.above.iter().map(|change| change.version);
-    let stored = parity.stored().filter(|(of, ..)| *of == own).map(|(_, version, _)| version);
+    let summary = applied.get(own.as_usize())?.summary();
+    let below = Version::new(summary.floor.get().saturating_sub(1));
+    let above = summary.above.iter().map(|change| change.version);
+    let stored =
+        parity.stored().filter(|(member, ..)| *member == own).map(|(_, version, _)| version);
     let latest = above.chain(stored).chain([below]).max()?;
     (latest > region.latest()).then_some((own, latest))
 }
 
 /// Returns a change that a parity has confirmed and does not know of.
-fn unknown(region: &Region, data: &Region) -> Option<(Member, Version)> {
-    let (of, parity) = (data.member(), region.parity()?);
+fn unknown_change(region: &Region, data: &Region) -> Option<(Member, Version)> {
+    let (member, parity) = (data.member(), region.parity()?);
     let Role::Parity { applied, .. } = region.role() else { return None };
-    let folded = applied.get(of.as_usize())?.folded();
+    let summary = applied.get(member.as_usize())?.summary();
     let mut changes = data.pending()?.iter();
     let unknown =
-        changes.find(|(version, pending)| !pending.missing.has(parity) && !folded.has(*version));
-    unknown.map(|(version, _)| (of, version))
+        changes.find(|(version, pending)| !pending.missing.has(parity) && !summary.has(*version));
+    unknown.map(|(version, _)| (member, version))
 }
 
 /// Returns an object that was recorded and that a tome lacks, though nothing else is in its place.
@@ -122,7 +123,7 @@ fn missing_object(metadata: &TomeMetadata, pieces: &OpenedPieces) -> Result<Opti
         used.extend(object.blocks.iter().copied());
     }
     let mut lacking = None;
-    pieces.each(metadata.id(), |name, placed| {
+    pieces.for_each(metadata.id(), |name, placed| {
         if lacking.is_some() || metadata.object(&name).is_some() {
             return;
         }
@@ -134,7 +135,7 @@ fn missing_object(metadata: &TomeMetadata, pieces: &OpenedPieces) -> Result<Opti
             holds_slot && region.is_some_and(is_other) && !used.contains(&(*index, *offset))
         });
         if is_lacking {
-            lacking = Some(format!("object \"{name}\" was put, and it does not know of that"));
+            lacking = Some(format!("object \"{name}\" was put, and it does not know that object"));
         }
     })?;
     Ok(lacking)

@@ -8,7 +8,7 @@ use std::path::Path;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::error_chain;
 
-use super::{Loaded, Seat, Startup};
+use super::{LoadedTome, Startup, TomeHandle};
 use crate::piece_store::OpenedPieces;
 use crate::set_store::SetStore;
 use crate::start_counts::{CopyAge, CountedStore, StartCountsRow, StartRow};
@@ -22,13 +22,13 @@ impl Startup {
     pub(super) fn is_older(
         &self,
         store: &SetStore,
-        of: CountedStore,
+        counted: CountedStore,
         own: StartRow,
     ) -> Result<bool> {
-        match store.starts(of)?.age(own) {
+        match store.starts(counted)?.age(own) {
             CopyAge::Latest => Ok(false),
             CopyAge::Older => Ok(true),
-            CopyAge::SetOlder => Err(set_is_older(&self.options.directory, of)),
+            CopyAge::SetOlder => Err(set_store_is_older(&self.options.directory, counted)),
         }
     }
 
@@ -36,7 +36,7 @@ impl Startup {
     pub(super) fn is_behind(&self, store: &SetStore, pieces: &OpenedPieces) -> Result<bool> {
         let is_behind = self.is_older(store, CountedStore::Pieces, pieces.start_number()?)?;
         if is_behind {
-            tracing::error!("what the set keeps of objects is missing or an older copy");
+            tracing::error!("the set's record of objects is missing or an older copy");
         }
         Ok(is_behind)
     }
@@ -45,18 +45,18 @@ impl Startup {
     pub(super) fn count_tome_starts(
         &self,
         store: &SetStore,
-        opened: &mut BTreeMap<TomeId, Result<Loaded, String>>,
+        opened: &mut BTreeMap<TomeId, Result<LoadedTome, String>>,
     ) -> Result<()> {
         let mut starts: BTreeMap<CountedStore, StartCountsRow> = BTreeMap::new();
         for (tome, _) in opened.iter().filter(|(_, opened)| opened.is_ok()) {
-            let of = CountedStore::Tome(*tome);
-            starts.insert(of, store.starts(of)?.next());
+            let counted = CountedStore::Tome(*tome);
+            starts.insert(counted, store.starts(counted)?.next());
         }
-        store.note_starts(&starts)?;
+        store.record_starts(&starts)?;
         for (tome, found) in opened {
-            let of = CountedStore::Tome(*tome);
-            let (Ok(own), Some(begun)) = (&found, starts.get_mut(&of)) else { continue };
-            match own.opened.store.note_start(StartRow(begun.begun)) {
+            let counted = CountedStore::Tome(*tome);
+            let (Ok(own), Some(begun)) = (&found, starts.get_mut(&counted)) else { continue };
+            match own.opened.store.record_start(StartRow(begun.begun)) {
                 Ok(()) => *begun = begun.ended(),
                 Err(error) => {
                     tracing::error!(%tome, "not opened: {}", error_chain(&error));
@@ -64,22 +64,22 @@ impl Startup {
                 }
             }
         }
-        store.note_starts(&starts)
+        store.record_starts(&starts)
     }
 }
 
 /// Returns the error for a set store that is an older copy: something was opened with the set
 /// since.
-pub(in crate::set) fn set_is_older(directory: &Path, of: CountedStore) -> TomesError {
-    let since = match of {
+pub(in crate::set) fn set_store_is_older(directory: &Path, counted: CountedStore) -> TomesError {
+    let since = match counted {
         CountedStore::Tome(tome) => format!("tome {tome} was"),
         CountedStore::Pieces => "its pieces were".to_owned(),
         CountedStore::Index => "the index was".to_owned(),
     };
     let path = directory.to_owned();
     let what = format!(
-        "that of a set as it was before: {since} opened with it since; put the latest copy of its \
-         folder \"set\" back"
+        "it is an older copy: {since} opened with the set since; restore the latest copy of its \
+         folder \"set\""
     );
     TomesError::WrongStore { path, what }
 }
@@ -87,13 +87,13 @@ pub(in crate::set) fn set_is_older(directory: &Path, of: CountedStore) -> TomesE
 /// Counts a start, or the end of one, of the set's record of objects.
 pub(in crate::set) fn count(
     store: &SetStore,
-    of: CountedStore,
-    keep: impl FnOnce(StartRow) -> Result<()>,
+    counted: CountedStore,
+    record: impl FnOnce(StartRow) -> Result<()>,
 ) -> Result<()> {
-    let begun = store.starts(of)?.next();
-    store.note_starts(&BTreeMap::from([(of, begun)]))?;
-    keep(StartRow(begun.begun))?;
-    store.note_starts(&BTreeMap::from([(of, begun.ended())]))
+    let begun = store.starts(counted)?.next();
+    store.record_starts(&BTreeMap::from([(counted, begun)]))?;
+    record(StartRow(begun.begun))?;
+    store.record_starts(&BTreeMap::from([(counted, begun.ended())]))
 }
 
 /// Counts a start of the set's record of objects, which now agrees with the tomes. If it was behind
@@ -101,17 +101,17 @@ pub(in crate::set) fn count(
 pub(super) fn count_pieces(
     store: &SetStore,
     pieces: &OpenedPieces,
-    seats: &BTreeMap<TomeId, Seat>,
+    handles: &BTreeMap<TomeId, TomeHandle>,
     is_behind: bool,
 ) -> Result<BTreeSet<TomeId>> {
     let out = store.out()?;
-    let is_lost = |(tome, seat): &(&TomeId, &Seat)| {
-        matches!(seat, Seat::Lost(_)) && is_behind && !out.contains(tome)
+    let is_lost = |(tome, handle): &(&TomeId, &TomeHandle)| {
+        matches!(handle, TomeHandle::Lost(_)) && is_behind && !out.contains(tome)
     };
     let unaccounted_tomes: BTreeSet<TomeId> =
-        seats.iter().filter(is_lost).map(|(tome, _)| *tome).collect();
+        handles.iter().filter(is_lost).map(|(tome, _)| *tome).collect();
     if unaccounted_tomes.is_empty() {
-        count(store, CountedStore::Pieces, |number| pieces.note_start(number))?;
+        count(store, CountedStore::Pieces, |number| pieces.record_start(number))?;
     }
     Ok(unaccounted_tomes)
 }

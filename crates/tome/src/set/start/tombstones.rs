@@ -9,7 +9,7 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_tome_core::metadata::{Row, TomeMetadata};
 use fulgurite_units::error_chain;
 
-use super::{Opened, Startup};
+use super::{OpenTome, Startup};
 use crate::Result;
 use crate::fail_point::FailPoints;
 use crate::limits::LOAD_PAGE_MAX;
@@ -21,14 +21,14 @@ impl Startup {
     /// that fails.
     pub(super) fn apply_tombstones(
         &self,
-        opened: &Opened,
+        opened: &OpenTome,
         metadata: TomeMetadata,
         pieces: &OpenedPieces,
     ) -> Result<TomeMetadata, String> {
         let remove = || -> Result<TomeMetadata> {
             let names = pieces.removals(metadata.id())?;
             let metadata = apply_tombstones(&opened.store, metadata, &names, &self.fail)?;
-            pieces.removed(metadata.id(), &names)?;
+            pieces.delete_tombstones(metadata.id(), &names)?;
             Ok(metadata)
         };
         remove().map_err(|error| error_chain(&error))
@@ -56,5 +56,5 @@ pub(in crate::set) fn apply_tombstones(
 
 /// Deletes tombstones of tomes that have no member slot any more.
 pub(super) fn forget(out: &BTreeSet<TomeId>, pieces: &OpenedPieces) -> Result<()> {
-    out.iter().try_for_each(|tome| pieces.removed(*tome, &pieces.removals(*tome)?))
+    out.iter().try_for_each(|tome| pieces.delete_tombstones(*tome, &pieces.removals(*tome)?))
 }

@@ -21,7 +21,7 @@ const WRITES: u32 = 150;
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
     /// The currency of the prices.
-    #[serde(default = "dollars")]
+    #[serde(default = "default_currency")]
     pub currency: String,
     /// The sites.
     pub site: Vec<PricedSite>,
@@ -38,26 +38,26 @@ pub struct PlanRequest {
     #[serde(default)]
     pub stores: Stores,
     /// Number of seeds; every one of them must meet all requirements.
-    #[serde(default = "three")]
+    #[serde(default = "default_seeds")]
     pub seeds: u32,
     /// Number of runs after which the search stops.
-    #[serde(default = "runs")]
+    #[serde(default = "default_runs_max")]
     pub runs_max: u32,
 }
 
-fn dollars() -> String {
+fn default_currency() -> String {
     "USD".to_owned()
 }
 
-const fn three() -> u32 {
+const fn default_seeds() -> u32 {
     3
 }
 
-const fn runs() -> u32 {
+const fn default_runs_max() -> u32 {
     2_000
 }
 
-const fn yes() -> bool {
+const fn default_true() -> bool {
     true
 }
 
@@ -82,10 +82,10 @@ pub struct PricedSite {
     /// How often a year it is permanently lost.
     pub losses_a_year: f64,
     /// Whether it can hold fragments.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub data: bool,
     /// Whether its rows can vote.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub votes: bool,
 }
 
@@ -194,8 +194,8 @@ fn named<S: serde::Serializer>(
 impl OrderedQuorumRule {
     const ALL: [QuorumRule; 3] = [QuorumRule::Majority, QuorumRule::Balanced, QuorumRule::Flexible];
 
-    fn of(sizes: QuorumRule) -> Self {
-        let place = Self::ALL.iter().position(|of| *of == sizes);
+    fn new(sizes: QuorumRule) -> Self {
+        let place = Self::ALL.iter().position(|rule| *rule == sizes);
         Self(u8::try_from(place.unwrap_or(0)).unwrap_or(0))
     }
 
@@ -248,7 +248,7 @@ impl PlanRequest {
         }
         let fragments = space.data.iter().chain(&space.parity);
         if fragments.clone().any(|count| !(1..=FRAGMENTS_MAX).contains(count)) {
-            return refuse("space.data, space.parity", "outside".to_owned(), "from 1 to 12");
+            return refuse("space.data, space.parity", "out of range".to_owned(), "from 1 to 12");
         }
         if let Some(wrong) =
             space.voters.iter().find(|count| !(3..=limits::VOTING_SITES_MAX).contains(*count))
@@ -256,7 +256,7 @@ impl PlanRequest {
             return refuse("space.voters", wrong.to_string(), "from 3 to 9");
         }
         if space.data.is_empty() || space.parity.is_empty() || space.sizes.is_empty() {
-            return refuse("space", "empty".to_owned(), "something to choose from");
+            return refuse("space", "empty".to_owned(), "a space with at least one candidate");
         }
         if !(1..=100).contains(&self.seeds) || self.runs_max == 0 {
             return refuse("seeds, runs_max", self.seeds.to_string(), "from 1 to 100, above 0");
@@ -267,7 +267,7 @@ impl PlanRequest {
         let all = (0_u8..).zip(&self.site).map(|(place, _)| place).collect::<Vec<_>>();
         let three = all.iter().copied().take(3).collect();
         let (data, parity) = (u8::try_from(all.len()).unwrap_or(u8::MAX) - 1, 1);
-        let sizes = OrderedQuorumRule::of(QuorumRule::Majority);
+        let sizes = OrderedQuorumRule::new(QuorumRule::Majority);
         self.scenario(&Candidate { data, parity, holders: all, voters: three, sizes }).validate()
     }
 
@@ -336,7 +336,7 @@ impl PlanRequest {
                 for &count in self.space.voters.iter().filter(|count| **count <= nearest.len()) {
                     for &sizes in &self.space.sizes {
                         let voters = nearest[..count].to_vec();
-                        let (holders, sizes) = (holders.clone(), OrderedQuorumRule::of(sizes));
+                        let (holders, sizes) = (holders.clone(), OrderedQuorumRule::new(sizes));
                         let candidate = Candidate { data, parity, holders, voters, sizes };
                         match self.exclusion_reason(&candidate) {
                             None => worth.push(candidate),
@@ -360,43 +360,46 @@ impl PlanRequest {
         all.filter(move |(data, parity)| usize::from(data + parity) == fragments)
     }
 
-    fn exclusion_reason(&self, of: &Candidate) -> Option<ExclusionReason> {
-        let rates: Vec<f64> =
-            of.holders.iter().map(|site| self.site[usize::from(*site)].losses_a_year).collect();
-        let losses = losses_a_year(&rates, self.objective.rebuild_days, of.parity);
+    fn exclusion_reason(&self, candidate: &Candidate) -> Option<ExclusionReason> {
+        let rates: Vec<f64> = candidate
+            .holders
+            .iter()
+            .map(|site| self.site[usize::from(*site)].losses_a_year)
+            .collect();
+        let losses = losses_a_year(&rates, self.objective.rebuild_days, candidate.parity);
         if losses.map_or(true, |losses| losses > self.objective.losses_a_year) {
             return Some(ExclusionReason::Lost);
         }
         let away = usize::from(self.objective.sites_away);
-        let Ok(quorums) = Quorums::new(of.voters.len(), of.sizes.get()) else {
+        let Ok(quorums) = Quorums::new(candidate.voters.len(), candidate.sizes.get()) else {
             return Some(ExclusionReason::Away);
         };
-        let left = of.voters.len().saturating_sub(away);
+        let left = candidate.voters.len().saturating_sub(away);
         let needed = quorums.promise().max(quorums.classic()).max(quorums.read());
         let slow = left < needed || (self.objective.fast_then && left < quorums.fast());
         // A write must leave one fragment to lose beyond the unavailable sites, where it can.
-        let fragments = usize::from(of.data) + usize::from(of.parity > 1);
-        if slow || of.holders.len().saturating_sub(away) < fragments {
+        let fragments = usize::from(candidate.data) + usize::from(candidate.parity > 1);
+        if slow || candidate.holders.len().saturating_sub(away) < fragments {
             return Some(ExclusionReason::Away);
         }
-        let (put, get) = self.latency_lower_bounds_s(of, quorums);
+        let (put, get) = self.latency_lower_bounds_s(candidate, quorums);
         let late = put > self.objective.put.as_secs_f64() || get > self.objective.get.as_secs_f64();
         late.then_some(ExclusionReason::Late)
     }
 
     /// Returns how long a write and a read take, from the worst requesting site, if every time is
     /// its median and nothing else is done.
-    fn latency_lower_bounds_s(&self, of: &Candidate, quorums: Quorums) -> (f64, f64) {
+    fn latency_lower_bounds_s(&self, candidate: &Candidate, quorums: Quorums) -> (f64, f64) {
         let (mut put, mut get) = (0.0_f64, 0.0_f64);
         let stores = &self.stores;
-        let bytes = self.demand.object.get().div_ceil(u64::from(of.data));
+        let bytes = self.demand.object.get().div_ceil(u64::from(candidate.data));
         for from in self.client_sites().unwrap_or_default() {
             let sorted = |places: &[u8]| {
                 let mut trips: Vec<f64> = places.iter().map(|to| self.rtt(from, *to)).collect();
                 trips.sort_by(f64::total_cmp);
                 trips
             };
-            let (votes, data) = (sorted(&of.voters), sorted(&of.holders));
+            let (votes, data) = (sorted(&candidate.voters), sorted(&candidate.holders));
             let fast = votes[quorums.fast() - 1] + stores.rows.update_ms + stores.rows.read_ms;
             let out = |rtt: f64| stores.network.transfer_ms(bytes, rtt, 1, true);
             let farthest = data[data.len() - 1];
@@ -405,7 +408,7 @@ impl PlanRequest {
                 + stores.blob.write_ms
                 + megabytes(bytes) * stores.blob.write_ms_per_mb;
             put = put.max(fast.max(written));
-            let needed = data[usize::from(of.data) - 1];
+            let needed = data[usize::from(candidate.data) - 1];
             let back = stores.network.transfer_ms(bytes, needed, 1, false);
             let read = stores.blob.read_ms + megabytes(bytes) * stores.blob.read_ms_per_mb;
             get = get.max(stores.rows.read_ms + needed + back + read);
@@ -414,12 +417,12 @@ impl PlanRequest {
     }
 
     /// Returns the scenario of a candidate.
-    pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
+    pub(super) fn scenario(&self, candidate: &Candidate) -> Scenario {
         let client_sites = self.client_sites().unwrap_or_default();
         let place = |(index, site): (u8, &PricedSite)| Place {
             name: site.name.clone(),
-            votes: of.voters.contains(&index),
-            data: of.holders.contains(&index),
+            votes: candidate.voters.contains(&index),
+            data: candidate.holders.contains(&index),
         };
         let workload = Workload {
             objects: WRITES,
@@ -430,9 +433,9 @@ impl PlanRequest {
         Scenario {
             sites: (0_u8..).zip(&self.site).map(place).collect(),
             rtt_ms: self.rtt_ms.clone(),
-            data: of.data,
-            parity: of.parity,
-            sizes: of.sizes.get(),
+            data: candidate.data,
+            parity: candidate.parity,
+            sizes: candidate.sizes.get(),
             size: self.demand.object,
             network: self.stores.network,
             rows: self.stores.rows,
@@ -447,10 +450,10 @@ impl PlanRequest {
 }
 
 /// Returns all non-empty subsets, in a fixed order.
-fn subsets(of: &[u8]) -> Vec<Vec<u8>> {
-    let all = 1_u32..1 << of.len();
+fn subsets(sites: &[u8]) -> Vec<Vec<u8>> {
+    let all = 1_u32..1 << sites.len();
     let picked = |bits: u32| {
-        let places = (0_u32..).zip(of).filter(|(place, _)| bits >> place & 1 == 1);
+        let places = (0_u32..).zip(sites).filter(|(place, _)| bits >> place & 1 == 1);
         places.map(|(_, site)| *site).collect()
     };
     all.map(picked).collect()

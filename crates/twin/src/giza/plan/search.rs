@@ -63,16 +63,16 @@ impl SearchProblem for Search<'_> {
         self.candidates.clone()
     }
 
-    fn cost_lower_bound(&self, of: &Candidate) -> f64 {
-        self.request.cost_lower_bound(of)
+    fn cost_lower_bound(&self, candidate: &Candidate) -> f64 {
+        self.request.cost_lower_bound(candidate)
     }
 
-    fn run(&self, of: &Candidate, seed: u64) -> Result<RunResult, Error> {
-        run::<Sites>(&self.request.scenario(of), seed)
+    fn run(&self, candidate: &Candidate, seed: u64) -> Result<RunResult, Error> {
+        run::<Sites>(&self.request.scenario(candidate), seed)
     }
 
-    fn evaluate(&self, of: &Candidate, runs: &[RunResult]) -> Trial {
-        evaluate(self.request, of, runs)
+    fn evaluate(&self, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+        evaluate(self.request, candidate, runs)
     }
 
     fn outcome(trial: &Trial) -> (f64, bool) {
@@ -95,11 +95,11 @@ impl SearchProblem for Search<'_> {
 }
 
 fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
-    let most = |of: &dyn Fn(&RunResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
+    let most = |value: &dyn Fn(&RunResult) -> f64| runs.iter().map(value).fold(0.0, f64::max);
     let (put_s, get_s) = (most(&|run| run.put.p99), most(&|run| run.get.p99));
     let failed = runs.iter().map(|run| run.failed).max().unwrap_or(0);
     let costs = runs.iter().map(|run| request.cost_of(candidate, run));
-    let of = costs.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default();
+    let cost = costs.max_by(|a, b| a.total().total_cmp(&b.total())).unwrap_or_default();
     let rates: Vec<f64> = candidate
         .holders
         .iter()
@@ -111,8 +111,8 @@ fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) ->
     Trial {
         candidate: candidate.clone(),
         is_enough: in_time && failed == 0,
-        cost: of.total(),
-        of,
+        cost: cost.total(),
+        of: cost,
         put_s,
         put_median_s: most(&|run| run.put.p50),
         get_s,
@@ -131,11 +131,13 @@ fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) ->
 
 /// Returns how many sites may be unavailable while a write ends in one round, and while writes and
 /// reads continue.
-fn away(of: &Candidate) -> (u8, u8) {
-    let Ok(quorums) = fulgurite_geo_core::Quorums::new(of.voters.len(), of.sizes.get()) else {
+fn away(candidate: &Candidate) -> (u8, u8) {
+    let Ok(quorums) =
+        fulgurite_geo_core::Quorums::new(candidate.voters.len(), candidate.sizes.get())
+    else {
         return (0, 0);
     };
-    let fragments = usize::from(of.parity) - usize::from(of.parity > 1);
+    let fragments = usize::from(candidate.parity) - usize::from(candidate.parity > 1);
     let rows = quorums.promise().max(quorums.classic()).max(quorums.read());
     let goes = (quorums.sites() - rows).min(fragments);
     let fast = (quorums.sites() - quorums.fast()).min(fragments);

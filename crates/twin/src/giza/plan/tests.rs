@@ -58,7 +58,7 @@ fn planned(request: &PlanRequest) -> Plan {
 }
 
 #[test]
-fn the_plan_is_the_cheapest_of_all() {
+fn plan_matches_exhaustive_search() {
     let request = request(|_| ());
     let found = planned(&request);
     let (candidates, _) = request.choices();
@@ -82,13 +82,17 @@ fn the_plan_is_the_cheapest_of_all() {
     let best = found.best.clone().unwrap();
     assert_eq!((best.candidate.data, best.candidate.parity), (3, 1), "{best:?}");
     assert_eq!(best.goes_with_away, 1);
-    assert_eq!(best.candidate.sizes.get(), QuorumRule::Majority, "flexible stands no site away");
+    assert_eq!(
+        best.candidate.sizes.get(),
+        QuorumRule::Majority,
+        "flexible quorums tolerate no unavailable site"
+    );
     assert!(found.excluded.away > 0);
     assert!(picture(&found).unwrap().contains("EUR"));
 }
 
 #[test]
-fn more_that_must_be_had_is_dearer() {
+fn stricter_objectives_cost_more() {
     let cheap = planned(&request(|_| ())).best.unwrap();
     let lasting = planned(&request(|of| of.objective.losses_a_year = 1e-5)).best.unwrap();
     assert!(lasting.cost > cheap.cost && lasting.losses_a_year <= 1e-5, "{lasting:?}");
@@ -107,17 +111,17 @@ fn more_that_must_be_had_is_dearer() {
 }
 
 #[test]
-fn a_fast_round_with_a_site_away_takes_other_quorums() {
+fn fast_round_without_a_site_needs_larger_quorums() {
     let fast = request(|of| {
         of.objective.fast_then = true;
         of.space.voters = vec![3];
     });
     let plan = planned(&fast);
-    assert!(plan.best.is_none(), "of three no sizes stand both: {:?}", plan.best);
+    assert!(plan.best.is_none(), "no quorum sizes of three sites meet both: {:?}", plan.best);
 }
 
 #[test]
-fn files_that_make_no_sense_are_refused_by_name() {
+fn invalid_request_is_rejected_by_field() {
     let refused = |change: fn(&mut PlanRequest), word: &str| {
         let error = request(change).validate().unwrap_err().to_string();
         assert!(error.contains(word), "{error} has no {word}");

@@ -22,7 +22,7 @@ pub(super) struct LibraryRun {
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failed: u64,
-    /// When its part of each joint ended; `None` if it was unavailable.
+    /// When its part of each multipart read ended; `None` if it was unavailable.
     pub(super) ends: Vec<(u32, Option<Instant>)>,
     /// When it was stopped, if it was.
     pub(super) stopped_at: Option<Instant>,
@@ -126,7 +126,9 @@ impl Observer<Glass> for PartTracker<'_> {
         match observation {
             Observation::Event(event) => self.event(now, event),
             Observation::Output(output) => self.output(now, output),
-            Observation::Stepped(_) | Observation::Told(_) | Observation::Decided(_) => {}
+            Observation::Stepped(_)
+            | Observation::RestoreEvent(_)
+            | Observation::RestoreCommand(_) => {}
         }
     }
 

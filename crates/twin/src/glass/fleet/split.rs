@@ -30,7 +30,7 @@ pub(super) struct MultipartRead {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
     pub(super) parts: Vec<Part>,
-    /// Parts that are not a whole read: their number, and that of their joint.
+    /// Parts that are not a whole read: their number, and that of their multipart read.
     pub(super) multipart_reads: Vec<(u32, u32)>,
     /// Available platters.
     pub(super) platters: u32,
@@ -39,7 +39,7 @@ pub(super) struct Share {
 /// Splits reads, and keeps the parts of some libraries.
 #[derive(Debug)]
 pub(super) struct Splitter {
-    kept: Range<usize>,
+    library_range: Range<usize>,
     libraries: u32,
     shard_size: ByteCount,
     recovery_reads: u16,
@@ -56,12 +56,16 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    pub(super) fn new(fleet: &Fleet, kept: Range<usize>, seed: &Seed) -> Result<Self, Error> {
+    pub(super) fn new(
+        fleet: &Fleet,
+        library_range: Range<usize>,
+        seed: &Seed,
+    ) -> Result<Self, Error> {
         let (each, libraries) = (&fleet.each, fleet.libraries);
         let too_many = || Error::Parameter {
             field: "platters",
             value: each.platters.to_string(),
-            expected: "few enough for all libraries to be below 2^32",
+            expected: "below 2^32 in all libraries together",
         };
         let platters = each.platters.checked_mul(libraries).ok_or_else(too_many)?;
         let placement = each.workload.placement;
@@ -69,7 +73,7 @@ impl Splitter {
         let mut chance = seed.child(b"unavailable").stream();
         let share = each.unavailable.get();
         let unavailable: Vec<bool> = (0..platters).map(|_| chance.unit() < share).collect();
-        let shares = kept.clone().map(|library| {
+        let shares = library_range.clone().map(|library| {
             let own = unavailable.iter().skip(library).step_by(libraries as usize);
             let had = own.filter(|unavailable| !**unavailable).count();
             let platters = u32::try_from(had).unwrap_or(u32::MAX).max(1);
@@ -77,7 +81,7 @@ impl Splitter {
         });
         Ok(Self {
             shares: shares.collect(),
-            kept,
+            library_range,
             libraries,
             shard_size: each.shard_size,
             recovery_reads: each.recovery_reads,
@@ -117,10 +121,10 @@ impl Splitter {
         let multipart_read = (targets.len() > 1).then(|| self.multipart_read(read));
         for (library, size) in targets.drain(..) {
             let library = library as usize;
-            if !self.kept.contains(&library) {
+            if !self.library_range.contains(&library) {
                 continue;
             }
-            let share = &mut self.shares[library - self.kept.start];
+            let share = &mut self.shares[library - self.library_range.start];
             if let Some(multipart_read) = multipart_read {
                 let number = u32::try_from(share.parts.len()).unwrap_or(u32::MAX);
                 share.multipart_reads.push((number, multipart_read));
@@ -130,9 +134,9 @@ impl Splitter {
         self.targets = targets;
     }
 
-    /// Adds a joint. The first pass keeps all joints; later ones only count.
+    /// Adds a multipart read. The first pass keeps them all; later ones only count.
     fn multipart_read(&mut self, read: &TraceRead) -> u32 {
-        if self.kept.start == 0 {
+        if self.library_range.start == 0 {
             let (arrived, size) = (read.at, read.size);
             self.multipart_reads.push(MultipartRead {
                 arrived,

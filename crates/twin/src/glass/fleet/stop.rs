@@ -1,8 +1,8 @@
 //! Runs that end before their last read, as soon as the result is certain enough.
 //!
 //! ```text
-//!   part arrives ----------- limit and a bit -----------> due: not ended by now? then it is late
-//!                                                              more late than may be: enough
+//!   part arrives -------- limit plus the error ---------> due: not ended by now? then it is late
+//!                                                              more late than allowed: stop
 //! ```
 //!
 //! Each library counts by itself: if it alone has more late reads than a fleet may have, that is
@@ -48,7 +48,7 @@ pub(super) struct Stopper<'a> {
     late: u64,
     /// Whether each part has ended; empty if runs are never stopped.
     ended: Vec<bool>,
-    /// The oldest part that is not due; its joint, or the next one; and the last late joint.
+    /// The oldest part that is not due; its multipart read, or the next one; and the last late one.
     due: usize,
     due_multipart: usize,
     late_multipart: Option<u32>,
@@ -57,14 +57,14 @@ pub(super) struct Stopper<'a> {
 
 impl<'a> Stopper<'a> {
     pub(super) fn new(share: &'a Share, stop: Stop, window: [Instant; 2], late_max: u64) -> Self {
-        let asked = if stop == Stop::Never { 0 } else { share.parts.len() };
+        let tracked = if stop == Stop::Never { 0 } else { share.parts.len() };
         Self {
             share,
             stop,
             window,
             late_max,
             late: 0,
-            ended: vec![false; asked],
+            ended: vec![false; tracked],
             due: 0,
             due_multipart: 0,
             late_multipart: None,
@@ -72,7 +72,7 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// Notes that a part ended or was unavailable.
+    /// Records that a part ended or was unavailable.
     pub(super) fn ended(&mut self, part: u32) {
         if let Some(ended) = self.ended.get_mut(part as usize) {
             *ended = true;

@@ -50,7 +50,7 @@ fn check(fleet: &Fleet) -> FleetResult {
 }
 
 #[test]
-fn a_fleet_of_one_is_about_a_library() {
+fn fleet_of_one_behaves_like_a_library() {
     let (fleet, mut alone) = (fleet(1, 0.0), 0.0);
     let result = check(&fleet);
     for seed in 1..=5 {
@@ -61,7 +61,7 @@ fn a_fleet_of_one_is_about_a_library() {
 }
 
 #[test]
-fn more_libraries_are_faster_and_share_the_reads() {
+fn more_libraries_share_reads_and_are_faster() {
     let [one, four] = [1, 4].map(|libraries| check(&fleet(libraries, 0.0)));
     assert!(four.completion.p999 < one.completion.p999);
     assert_eq!(one.parts, four.parts);
@@ -69,7 +69,7 @@ fn more_libraries_are_faster_and_share_the_reads() {
 }
 
 #[test]
-fn unavailable_platters_are_read_elsewhere_at_a_price() {
+fn unavailable_platters_are_recovered_with_more_reads() {
     let [all, some] = [0.0, 0.1].map(|unavailable| check(&fleet(4, unavailable)));
     assert!(some.recovered > 0);
     assert_eq!(some.parts, all.parts + 15 * some.recovered);
@@ -77,7 +77,7 @@ fn unavailable_platters_are_read_elsewhere_at_a_price() {
 }
 
 #[test]
-fn the_order_of_the_jobs_does_not_matter() {
+fn job_order_does_not_change_the_result() {
     struct Backwards;
     impl Runner for Backwards {
         fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync)) {
@@ -91,7 +91,7 @@ fn the_order_of_the_jobs_does_not_matter() {
 }
 
 #[test]
-fn passes_over_the_reads_change_nothing() {
+fn number_of_passes_does_not_change_the_result() {
     let fleet = fleet(5, 0.1);
     let workload = &fleet.each.workload;
     let reads = || workload.reads(fulgurite_units::Seed::new(7).child(b"workload"));
@@ -113,7 +113,7 @@ fn stopped(fleet: &Fleet, stop: Stop) -> [FleetResult; 2] {
 }
 
 #[test]
-fn a_run_is_stopped_only_when_its_tail_is_certain() {
+fn run_stops_only_when_its_tail_is_certain() {
     let mut early = 0;
     for (libraries, unavailable, minutes) in [1, 3]
         .into_iter()
@@ -125,19 +125,22 @@ fn a_run_is_stopped_only_when_its_tail_is_certain() {
         let limit = Duration::from_secs(minutes * 60);
         let [run, whole] = stopped(&fleet(libraries, unavailable), Stop::Above(limit));
         let Some(at) = run.stopped else {
-            assert_eq!(run, whole, "a run that is not stopped is as any other");
+            assert_eq!(run, whole, "a run that is not stopped equals the complete run");
             continue;
         };
         assert!(whole.completion.p999 > limit.as_secs_f64());
         assert!(run.completion.p999 > limit.as_secs_f64());
-        assert!(run.completion.p999 <= whole.completion.p999, "at least so long");
+        assert!(
+            run.completion.p999 <= whole.completion.p999,
+            "the tail of a stopped run is a lower bound"
+        );
         early += u32::from(at < whole.makespan && run.events < whole.events);
     }
-    assert!(early > 10, "{early} runs are shorter for it");
+    assert!(early > 10, "{early} runs are shorter");
 }
 
 #[test]
-fn the_end_of_the_window_shows_all_that_is_verified_in_it() {
+fn stopping_at_window_end_keeps_verified_bytes() {
     let mut fleet = fleet(2, 0.1);
     fleet.each.writes = Writes::Saturated { platter_size: ByteCount::new(20_000_000_000) };
     fleet.each.measure_until = Duration::from_secs(1800);
@@ -145,12 +148,12 @@ fn the_end_of_the_window_shows_all_that_is_verified_in_it() {
     assert!(run.stopped.is_some_and(|at| at < whole.makespan));
     assert!(run.verified_bytes > 0);
     assert_eq!(run.verified_bytes, whole.verified_bytes);
-    assert_eq!(run.reads, whole.reads, "what is under way counts as ended");
+    assert_eq!(run.reads, whole.reads, "reads in progress count as ended");
     assert!(run.completion.p999 <= whole.completion.p999);
 }
 
 #[test]
-fn what_cannot_be_a_fleet_is_refused() {
+fn invalid_fleet_is_rejected() {
     assert!(fleet(0, 0.0).validate().is_err());
     let mut broken = fleet(2, 0.0);
     broken.each.faults.push(FaultPlan {

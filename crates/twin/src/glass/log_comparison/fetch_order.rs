@@ -38,7 +38,7 @@ pub struct FetchOrder {
 /// A piece that started a visit, with the times of the fetch and of its restore's request.
 #[derive(Clone, Copy, Debug)]
 struct VisitHead {
-    asked: Instant,
+    requested: Instant,
     fetched: Instant,
     /// Index among all visits.
     number: usize,
@@ -48,8 +48,8 @@ fn heads(history: &RestoreHistory) -> BTreeMap<PieceId, (Retrieval, VisitHead)> 
     let mut heads = BTreeMap::new();
     for (number, (fetched, _, pieces)) in history.visits.iter().enumerate() {
         let Some(piece) = pieces.first() else { continue };
-        let Some((asked, retrieval)) = history.asked.get(&piece.restore) else { continue };
-        let head = VisitHead { asked: *asked, fetched: *fetched, number };
+        let Some((requested, retrieval)) = history.requested.get(&piece.restore) else { continue };
+        let head = VisitHead { requested: *requested, fetched: *fetched, number };
         heads.entry(*piece).or_insert((*retrieval, head));
     }
     heads
@@ -81,8 +81,8 @@ pub(super) fn compare(served: &RestoreHistory, twin: &RestoreHistory) -> FetchOr
                 if first[1].number < second[1].number {
                     continue;
                 }
-                let by_timing =
-                    second[0].asked > first[0].fetched || first[1].asked > second[1].fetched;
+                let by_timing = second[0].requested > first[0].fetched
+                    || first[1].requested > second[1].fetched;
                 order.by_timing += u64::from(by_timing);
                 order.unexplained += u64::from(!by_timing);
             }

@@ -8,7 +8,7 @@ use fulgurite_restore as restore;
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, Seed};
 
 use super::restore_log::{
-    PlatterMap, RestoreHistory, Restores, Told, is_successful_read, platter_of,
+    PlatterMap, RestoreHistory, RestoreInput, Restores, is_successful_read, platter_of,
 };
 use super::{End, ServedLog, request_of};
 use crate::Error;
@@ -98,7 +98,7 @@ struct Clients<'a> {
     restore_driver: RestoreDriver,
     platter_map: PlatterMap,
     /// Number of inputs passed to the controller so far.
-    told: usize,
+    inputs_passed: usize,
     timer: Option<Instant>,
     history: RestoreHistory,
     /// For each read, when it began, and the time until its deadline.
@@ -113,7 +113,7 @@ impl<'a> Clients<'a> {
             log,
             restore_driver: RestoreDriver::new(log.drives, RESTORE_READS),
             platter_map: log.platter_map.clone(),
-            told: 0,
+            inputs_passed: 0,
             timer: None,
             history: RestoreHistory::default(),
             begun: BTreeMap::new(),
@@ -123,7 +123,7 @@ impl<'a> Clients<'a> {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        self.log.told.get(self.told).map(|(at, _)| *at)
+        self.log.inputs.get(self.inputs_passed).map(|(at, _)| *at)
     }
 
     fn is_done(&self) -> bool {
@@ -131,16 +131,16 @@ impl<'a> Clients<'a> {
     }
 
     fn pass_next_input(&mut self) {
-        let Some((_, told)) = self.log.told.get(self.told) else { return };
-        self.told += 1;
-        match told {
-            Told::Asked { restore, retrieval, at, parts } => {
-                self.restore_driver.ask(*restore, *retrieval, *at, parts.clone());
+        let Some((_, input)) = self.log.inputs.get(self.inputs_passed) else { return };
+        self.inputs_passed += 1;
+        match input {
+            RestoreInput::Asked { restore, retrieval, at, parts } => {
+                self.restore_driver.request_restore(*restore, *retrieval, *at, parts.clone());
             }
-            Told::Room(bytes) => {
+            RestoreInput::Room(bytes) => {
                 self.restore_driver.pass_event(restore::Event::Room { bytes: *bytes })
             }
-            Told::Forgotten(restore) => self.restore_driver.forget(*restore),
+            RestoreInput::Forgotten(restore) => self.restore_driver.cancel(*restore),
         }
     }
 
@@ -149,9 +149,11 @@ impl<'a> Clients<'a> {
         loop {
             let history = &mut self.history;
             let wanted =
-                self.restore_driver.next(now, &mut self.platter_map, |told| match told {
-                    restore_driver::Told::Event(event) => history.event(now, event),
-                    restore_driver::Told::Command(command) => history.command(now, command),
+                self.restore_driver.next(now, &mut self.platter_map, |trace| match trace {
+                    restore_driver::ControllerTrace::Event(event) => history.event(now, event),
+                    restore_driver::ControllerTrace::Command(command) => {
+                        history.command(now, command)
+                    }
                 })?;
             if let RestoreOutput::Read { request, place, tracks, due } = wanted {
                 let (deadline, slot) = (self.log.instant(due), self.platter_map.slot(place));
@@ -212,7 +214,7 @@ impl Replayer<'_> {
             {
                 self.due.remove(&(at, number));
                 self.now = at;
-                self.ask(number);
+                self.send(number);
             } else if let Some((at, next)) = self.event_queue.pop() {
                 self.now = at;
                 self.handle_event(next);
@@ -223,11 +225,11 @@ impl Replayer<'_> {
     }
 
     fn is_done(&self) -> bool {
-        let asked = self.open == 0 && self.due.is_empty();
-        asked && self.clients.as_ref().is_none_or(Clients::is_done)
+        let is_idle = self.open == 0 && self.due.is_empty();
+        is_idle && self.clients.as_ref().is_none_or(Clients::is_done)
     }
 
-    fn ask(&mut self, number: usize) {
+    fn send(&mut self, number: usize) {
         let event = self.begin(number);
         self.step(event);
     }
@@ -363,8 +365,8 @@ impl Replayer<'_> {
         }
         let verified_at = self.served.external_events[number].ended.map(|(at, _)| at);
         for follower in std::mem::take(&mut self.followers[number]) {
-            let asked = self.served.external_events[follower].at;
-            let after = verified_at.map_or(Duration::ZERO, |at| asked.since(at));
+            let requested = self.served.external_events[follower].at;
+            let after = verified_at.map_or(Duration::ZERO, |at| requested.since(at));
             if after == Duration::ZERO {
                 self.at_once.push(follower);
             } else {

@@ -1,9 +1,9 @@
 //! The log of a served archive's restores, next to that of its library.
 //!
 //! ```text
-//! restore log: Asked, Room, Forgotten, and when --> Restoring --> Library + the twin's machines
-//!              Fetch, Committed, and when  <------- versus ------> the same in the twin
-//! library log: the slot of each platter; which platters were read instead of which
+//! restore log: Asked, Room, Forgotten, times --> RestoreDriver --> Library + the twin's machines
+//!              Fetch, Committed, times <--------- versus ------> the same in the twin
+//! library log: the slot of each platter; the platters read instead of another
 //! ```
 //!
 //! The two logs begin at different moments, and name platters, not sets. The shift between their
@@ -34,7 +34,7 @@ const LATENCY_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Restores {
     pub(super) drives: usize,
-    pub(super) told: Vec<(Instant, Told)>,
+    pub(super) inputs: Vec<(Instant, RestoreInput)>,
     pub(super) history: RestoreHistory,
     /// The library's time zero as milliseconds since 1970, in nanoseconds.
     origin: i128,
@@ -43,7 +43,7 @@ pub(super) struct Restores {
 
 /// An external input of the restore controller.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Told {
+pub(super) enum RestoreInput {
     Asked { restore: RestoreId, retrieval: Retrieval, at: UnixTime, parts: Vec<Part> },
     Room(ByteCount),
     Forgotten(RestoreId),
@@ -53,7 +53,7 @@ pub(super) enum Told {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RestoreHistory {
     /// When each was first requested, and its retrieval class.
-    pub(super) asked: BTreeMap<RestoreId, (Instant, Retrieval)>,
+    pub(super) requested: BTreeMap<RestoreId, (Instant, Retrieval)>,
     pub(super) done: BTreeMap<RestoreId, Instant>,
     /// Restores with a failure, a repeated request or a cancellation.
     pub(super) disturbed: BTreeSet<RestoreId>,
@@ -62,11 +62,11 @@ pub(super) struct RestoreHistory {
 }
 
 impl RestoreHistory {
-    /// Notes an event of the controller.
+    /// Records an event of the controller.
     pub(super) fn event(&mut self, now: Instant, event: &restore::Event) {
         match *event {
             restore::Event::Asked { restore, retrieval, .. } => {
-                if let btree_map::Entry::Vacant(first) = self.asked.entry(restore) {
+                if let btree_map::Entry::Vacant(first) = self.requested.entry(restore) {
                     first.insert((now, retrieval));
                 } else {
                     self.disturbed.insert(restore);
@@ -85,7 +85,7 @@ impl RestoreHistory {
         }
     }
 
-    /// Notes a command of the controller.
+    /// Records a command of the controller.
     pub(super) fn command(&mut self, now: Instant, command: &Command) {
         if let Command::Fetch { place: Some(place), pieces, .. } = command {
             self.visits.push((now, *place, pieces.clone()));
@@ -94,7 +94,7 @@ impl RestoreHistory {
 
     fn shift(&mut self, shift: i128) {
         let move_by = |at: &mut Instant| *at = shifted(*at, shift);
-        self.asked.values_mut().for_each(|(at, _)| move_by(at));
+        self.requested.values_mut().for_each(|(at, _)| move_by(at));
         self.done.values_mut().for_each(move_by);
         self.visits.iter_mut().for_each(|(at, ..)| move_by(at));
     }
@@ -147,28 +147,30 @@ impl Restores {
     ) -> Result<Self, LogError> {
         let mut log = LogReader::new(source)?;
         let drives = log.tiers().first().map_or(0, |tier| tier.drives);
-        let (mut told, mut history) = (Vec::new(), RestoreHistory::default());
+        let (mut inputs, mut history) = (Vec::new(), RestoreHistory::default());
         while let Some(Entry { line, at, what }) = log.next_entry()? {
             match what {
                 Logged::Event(event) => {
                     history.event(at, &event);
                     let parts = |pieces: &[Piece]| parts(line, pieces, track_size);
-                    told.extend(told_of(event, parts)?.map(|told| (at, told)));
+                    inputs.extend(restore_input(event, parts)?.map(|input| (at, input)));
                 }
                 Logged::Command(command) => history.command(at, &command),
             }
         }
         let shift = shift(&history, external_events);
         history.shift(shift);
-        told.iter_mut().for_each(|(at, _)| *at = shifted(*at, shift));
-        let asked_after = told.iter().filter_map(|(at, told)| match told {
-            Told::Asked { at: asked, .. } => Some(unix_ns(*asked) - i128::from(at.as_nanos())),
-            Told::Room(_) | Told::Forgotten(_) => None,
+        inputs.iter_mut().for_each(|(at, _)| *at = shifted(*at, shift));
+        let offsets = inputs.iter().filter_map(|(at, input)| match input {
+            RestoreInput::Asked { at: requested, .. } => {
+                Some(unix_ns(*requested) - i128::from(at.as_nanos()))
+            }
+            RestoreInput::Room(_) | RestoreInput::Forgotten(_) => None,
         });
-        let origin = asked_after.max().unwrap_or(0);
+        let origin = offsets.max().unwrap_or(0);
         let platter_map =
             PlatterMap { slots: slots(external_events), sets: sets(external_events, &history) };
-        Ok(Self { drives, told, history, origin, platter_map })
+        Ok(Self { drives, inputs, history, origin, platter_map })
     }
 
     /// Converts a Unix time to the library's clock.
@@ -178,16 +180,16 @@ impl Restores {
     }
 }
 
-fn told_of(
+fn restore_input(
     event: restore::Event,
     parts: impl FnOnce(&[Piece]) -> Result<Vec<Part>, LogError>,
-) -> Result<Option<Told>, LogError> {
+) -> Result<Option<RestoreInput>, LogError> {
     Ok(match event {
         restore::Event::Asked { restore, retrieval, at, pieces } => {
-            Some(Told::Asked { restore, retrieval, at, parts: parts(&pieces)? })
+            Some(RestoreInput::Asked { restore, retrieval, at, parts: parts(&pieces)? })
         }
-        restore::Event::Room { bytes } => Some(Told::Room(bytes)),
-        restore::Event::Forgotten { restore } => Some(Told::Forgotten(restore)),
+        restore::Event::Room { bytes } => Some(RestoreInput::Room(bytes)),
+        restore::Event::Forgotten { restore } => Some(RestoreInput::Forgotten(restore)),
         // These follow from the library's behavior, which is simulated.
         restore::Event::Came { .. }
         | restore::Event::Failed { .. }
@@ -316,18 +318,19 @@ fn sets(
         let end = begin + reads[begin..].iter().take_while(|of| of.tracks == first.tracks).count();
         let recovery_sources: Vec<Place> =
             reads[begin..end].iter().map(|read| read.place).collect();
-        let foreign = (begin..end).filter(|number| !is_explained[*number]).count();
+        let unexplained = (begin..end).filter(|number| !is_explained[*number]).count();
         let different: BTreeSet<&Place> = recovery_sources.iter().collect();
         // One platter of a set may be fetched for its own data at the same moment.
-        if foreign >= 2 && different.len() == recovery_sources.len() {
+        if unexplained >= 2 && different.len() == recovery_sources.len() {
             while unread.next_if(|(at, _)| *at + LATENCY_MAX < first.at).is_some() {}
             let goes_on =
                 before.as_ref().filter(|(_, set)| *set == recovery_sources).map(|(of, _)| *of);
             let next = || unread.next_if(|(at, _)| *at <= first.at).map(|(_, place)| place);
             let missing = goes_on.or_else(next);
-            let of = missing.or_else(|| read_last(&reads[..begin], first, &recovery_sources));
-            if let Some(of) = of {
-                *votes.entry(of).or_default().entry(recovery_sources.clone()).or_default() += 1;
+            let replaced = missing.or_else(|| read_last(&reads[..begin], first, &recovery_sources));
+            if let Some(replaced) = replaced {
+                *votes.entry(replaced).or_default().entry(recovery_sources.clone()).or_default() +=
+                    1;
                 before = missing.map(|of| (of, recovery_sources));
             }
         }

@@ -27,8 +27,8 @@ impl Observer<Glass> for Logging {
             Observation::Event(event) => self.0.event(now, event).unwrap(),
             Observation::Output(output) => self.0.output(output).unwrap(),
             Observation::Stepped(_) => {}
-            Observation::Told(event) => self.1.event(now, event).unwrap(),
-            Observation::Decided(command) => self.1.command(command).unwrap(),
+            Observation::RestoreEvent(event) => self.1.event(now, event).unwrap(),
+            Observation::RestoreCommand(command) => self.1.command(command).unwrap(),
         }
     }
 }
@@ -105,25 +105,25 @@ fn mechanics() -> Mechanics {
 }
 
 #[test]
-fn the_same_machines_serve_what_a_log_says_in_the_same_time() {
+fn replay_with_same_machines_takes_the_logged_time() {
     for policy in [Policy::fulgurite(), Policy::silica()] {
         let served = served(&scenario(policy), 5);
         let same = served.run(mechanics(), 5).unwrap();
         assert!(same.reads.served.count >= 2_000, "{same:?}");
         assert!(same.verifications.served.count >= 10, "{same:?}");
         assert_eq!((same.reads.twin, same.ended_otherwise), (same.reads.served, 0));
-        assert_eq!(same.due_later, same.reads, "all have the objective");
+        assert_eq!(same.due_later, same.reads, "all reads are due later");
         assert_eq!(same.verifications.twin, same.verifications.served);
 
         let other = served.run(mechanics(), 6).unwrap();
-        assert_ne!(other.reads.twin, other.reads.served, "other times are drawn");
+        assert_ne!(other.reads.twin, other.reads.served, "another seed draws other times");
         let ratio = other.reads.twin.p999 / other.reads.served.p999;
         assert!((0.95..1.05).contains(&ratio), "the tail differs by {ratio}");
     }
 }
 
 #[test]
-fn machines_of_another_speed_show() {
+fn different_machine_speed_is_detected() {
     let served = served(&scenario(Policy::fulgurite()), 5);
     let slower = served.run(mechanics().with_time_scale(1.5), 5).unwrap();
     assert!(slower.reads.twin.p50 > 1.4 * slower.reads.served.p50, "{slower:?}");
@@ -151,7 +151,7 @@ fn restores() -> Scenario {
 }
 
 #[test]
-fn restores_are_served_as_the_logs_say_by_the_same_machines() {
+fn replayed_restores_match_the_logs() {
     let [log, restores] = logs(&restores(), 5);
     // Both controllers make the same decisions in a replay.
     let played = fulgurite_glass_core::control::log::replay(&log[..]).unwrap();
@@ -179,13 +179,13 @@ fn restores_are_served_as_the_logs_say_by_the_same_machines() {
     }
 
     let other = served.run(mechanics(), 6).unwrap().restores.unwrap();
-    assert_ne!(other.all.twin, other.all.served, "other times are drawn");
+    assert_ne!(other.all.twin, other.all.served, "another seed draws other times");
     assert!(other.order.pairs > 1_000, "{other:?}");
     assert_eq!(other.order.unexplained, 0, "{other:?}");
 }
 
 #[test]
-fn another_order_of_fetches_that_timing_does_not_explain_is_found() {
+fn unexplained_fetch_order_is_detected() {
     let [log, restores] = logs(&restores(), 5);
     let served = ServedLog::read(BufReader::new(&log[..])).unwrap();
     let mut served = served.with_restores(&restores[..], TRACK).unwrap();
@@ -197,7 +197,7 @@ fn another_order_of_fetches_that_timing_does_not_explain_is_found() {
 
 /// The logs show which platters are unavailable, and which are read instead.
 #[test]
-fn what_a_set_gives_in_the_place_of_a_platter_is_found_in_the_logs() {
+fn substituted_platters_are_found_in_the_logs() {
     let scenario = Scenario {
         unavailable: Ratio::new(0.02).unwrap(),
         recovery: Recovery::Set { redundancy: 3 },

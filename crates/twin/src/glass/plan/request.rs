@@ -148,18 +148,18 @@ impl PlanRequest {
         let [from, to] = space.libraries;
         let rules = [
             ("seeds", self.seeds > 0, "at least 1"),
-            ("scale", scale > 0.0 && scale <= 1e4, "above 0, and 10000 at most"),
+            ("scale", scale > 0.0 && scale <= 1e4, "above 0 and at most 10000"),
             ("libraries", from > 0 && from <= to && to <= 256, "from 1 to 256, in order"),
-            ("read_racks", !space.read_racks.is_empty(), "given"),
-            ("drives_per_read_rack", !space.drives_per_read_rack.is_empty(), "given"),
-            ("throughputs", !space.throughputs.is_empty(), "given"),
-            ("policies", !space.policies.is_empty(), "given"),
-            ("platter_size", self.glass.platter_size >= self.glass.track_size, "a track"),
+            ("read_racks", !space.read_racks.is_empty(), "non-empty"),
+            ("drives_per_read_rack", !space.drives_per_read_rack.is_empty(), "non-empty"),
+            ("throughputs", !space.throughputs.is_empty(), "non-empty"),
+            ("policies", !space.policies.is_empty(), "non-empty"),
+            ("platter_size", self.glass.platter_size >= self.glass.track_size, "at least a track"),
             ("set.information", self.glass.set.information > 0, "at least 1"),
             ("objective", self.objective > Duration::ZERO, "above 0"),
         ];
         if let Some(&(field, _, expected)) = rules.iter().find(|(_, holds, _)| !holds) {
-            return Err(Error::Parameter { field, value: "not".to_owned(), expected });
+            return Err(Error::Parameter { field, value: "invalid".to_owned(), expected });
         }
         for name in &space.policies {
             Policy::named(name)?;

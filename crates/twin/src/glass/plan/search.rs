@@ -1,9 +1,9 @@
 //! The search: groups of candidates that differ only in shuttles, the likely cheap ones first.
 //!
 //! ```text
-//!   open groups --next_query, from known facts--> questions --runs, made in parallel--> Known
+//!   open groups --next_query, from known facts--> queries ---runs, in parallel---> Knowledge
 //!        ^                                                                                   |
-//!        '----- a group without a question is closed: nothing of it can change the plan <----'
+//!        '----- a group without a query is closed: it cannot change the plan <---------------'
 //! ```
 //!
 //! A group is skipped without a run when its lower bound of cost is no better than the runner-up,
@@ -24,9 +24,9 @@ use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
 use crate::runner::{Runner, collect};
 
-/// Questions asked in parallel. More of them keep more processors busy, but the answer to one might
-/// have made the next unnecessary. It does not depend on the number of processors, which must not
-/// change what is tried.
+/// Queries run in parallel. More of them keep more processors busy, but the result of one might
+/// make the next unnecessary. The number of processors does not matter: it must not change which
+/// candidates are tried.
 const CONCURRENT_QUERIES: usize = 4;
 
 /// A search in progress.
@@ -43,7 +43,7 @@ pub(super) struct Search<'a> {
     runs: u32,
 }
 
-/// A question: runs to make.
+/// A query: runs to execute.
 #[derive(Debug)]
 struct Query {
     candidate: Candidate,
@@ -57,7 +57,7 @@ struct Query {
 enum Outlook {
     Some,
     None,
-    /// Unknown until this question is answered.
+    /// Unknown until this query has run.
     Unknown(Query),
 }
 
@@ -91,8 +91,8 @@ impl<'a> Search<'a> {
         Ok(self.finish())
     }
 
-    /// Returns the questions of the first open groups, and closes groups that have none. Of groups
-    /// with the same drives only one is asked at a time, because they mostly answer for each other.
+    /// Returns the queries of the first open groups, and closes groups that have none. Of groups
+    /// with the same drives only one is queried at a time: its result mostly decides the others.
     fn queries(&mut self) -> Vec<Query> {
         let bound = self.knowledge.bound();
         let mut asking: Vec<usize> = Vec::new();
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
         queries
     }
 
-    /// Returns the next question on the way to the least number of shuttles of a group, as long as
+    /// Returns the next query on the way to the least number of shuttles of a group, as long as
     /// it may be among the two cheapest; `None` when the number is known, or will not change the
     /// plan.
     fn next_query(&self, group: &Candidate, bound: f64) -> Option<Query> {
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
         (low < high).then(|| self.query(group, u16::midpoint(low, high)))
     }
 
-    /// Returns the question whether a candidate meets the requirements: the first seed alone,
+    /// Returns the query whether a candidate meets the requirements: the first seed alone,
     /// because most misses show at once, and then all others.
     fn query(&self, group: &Candidate, shuttles: u16) -> Query {
         let candidate = group.with_shuttles(shuttles);
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
         Query::first(candidate, if doubtful { Depth::Verification } else { Depth::Tail })
     }
 
-    /// Makes all runs of the questions, with the parallelism of the runner.
+    /// Executes all runs of the queries, with the parallelism of the runner.
     fn run_queries(&mut self, queries: &[Query]) -> Result<(), Error> {
         let (request, runner) = (self.request, self.runner);
         let jobs: Vec<(&Query, u32)> = queries

@@ -39,15 +39,16 @@ fn request(demand: Demand) -> PlanRequest {
 }
 
 fn check(request: &PlanRequest) -> Plan {
-    let told = Cell::new(0);
-    let plan = plan_with_progress(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
-    assert_eq!(told.get(), plan.tried.len());
+    let reported = Cell::new(0);
+    let plan =
+        plan_with_progress(request, &Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
+    assert_eq!(reported.get(), plan.tried.len());
     let enough = || plan.tried.iter().filter(|trial| trial.is_enough());
     assert_eq!(enough().count() == 0, plan.best.is_none());
     for trial in &plan.tried {
         let (candidate, costs) = (&trial.candidate, &request.costs);
         assert!(candidate.shape(request).validate().is_ok(), "{candidate:?}");
-        assert!(costs.cost_lower_bound(candidate) <= trial.cost, "the lower bound is one");
+        assert!(costs.cost_lower_bound(candidate) <= trial.cost, "the lower bound holds");
         assert!(candidate.storage_racks >= plan.set_racks);
         let best = plan.best.as_ref();
         assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
@@ -57,8 +58,8 @@ fn check(request: &PlanRequest) -> Plan {
         if trial.given_up_s.is_some() {
             let whole = whole_trial(request, candidate);
             let missed = trial.misses.iter().all(|miss| whole.misses.contains(miss));
-            assert!(!trial.is_enough() && missed, "given up: {trial:?}, whole: {whole:?}");
-            assert!(trial.tail_s <= whole.tail_s, "at least so long");
+            assert!(!trial.is_enough() && missed, "stopped early: {trial:?}, complete: {whole:?}");
+            assert!(trial.tail_s <= whole.tail_s, "the tail of a stopped run is a lower bound");
         }
     }
     plan
@@ -68,7 +69,7 @@ fn check(request: &PlanRequest) -> Plan {
 fn check_against_all(request: &PlanRequest) -> Plan {
     let found = check(request);
     let (Some(best), Some(other)) = (&found.best, &found.runner_up) else {
-        unreachable!("there are two groups that are enough")
+        unreachable!("two groups meet the requirements")
     };
     let mut runs = 0;
     for (_, group) in super::groups::groups(request, found.set_racks) {
@@ -105,13 +106,13 @@ fn whole_trial(request: &PlanRequest, candidate: &Candidate) -> Trial {
 }
 
 #[test]
-fn the_plan_is_the_cheapest_of_all() {
+fn plan_matches_exhaustive_search() {
     let found = check_against_all(&request(hour(3.0)));
     assert!(u64::from(found.runs) < found.candidates, "fewer runs than candidates");
 }
 
 #[test]
-fn the_plan_is_the_cheapest_of_two_policies() {
+fn plan_matches_exhaustive_search_over_policies() {
     let mut request = request(hour(2.0));
     request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
     request.space.libraries = [1, 2];
@@ -119,7 +120,7 @@ fn the_plan_is_the_cheapest_of_two_policies() {
 }
 
 #[test]
-fn the_plan_is_the_cheapest_when_verification_decides() {
+fn plan_is_cheapest_when_verification_is_the_limit() {
     let mut request = request(hour(2.0));
     request.ingest_per_day = ByteCount::new(28 * TB);
     request.growth_days = 60;
@@ -134,7 +135,7 @@ fn the_plan_is_the_cheapest_when_verification_decides() {
 }
 
 #[test]
-fn several_libraries_when_one_has_too_few_slots() {
+fn plan_adds_libraries_when_slots_run_out() {
     let mut request = request(hour(1.0));
     request.growth_days = 1460;
     request.space.storage_racks_max = 7;
@@ -146,7 +147,7 @@ fn several_libraries_when_one_has_too_few_slots() {
 }
 
 #[test]
-fn drives_that_cannot_verify_are_left_out_or_missed() {
+fn drives_too_slow_to_verify_are_excluded() {
     let mut request = request(hour(0.2));
     request.ingest_per_day = ByteCount::new(15 * TB);
     request.growth_days = 1;
@@ -154,7 +155,7 @@ fn drives_that_cannot_verify_are_left_out_or_missed() {
     let plan = check(&request);
     let best = plan.best.unwrap();
     assert!(best.verify_margin >= 1.0);
-    assert!(best.constraints.is_met(), "a plan's answer holds them");
+    assert!(best.constraints.is_met(), "the best plan meets its constraints");
     // 4 drives of 30 MB/s verify 10.4 TB a day; 17.8 are written.
     let weak = |trial: &Trial| {
         trial.candidate.drives() == 4 && u32::from(trial.candidate.throughput) == 30
@@ -166,19 +167,19 @@ fn drives_that_cannot_verify_are_left_out_or_missed() {
 }
 
 #[test]
-fn nothing_is_enough_for_an_objective_of_a_second() {
+fn objective_of_one_second_has_no_plan() {
     let mut request = request(hour(1.0));
     request.objective = Duration::from_secs(1);
     request.space.libraries = [1, 1];
     let plan = check(&request);
     assert!(plan.best.is_none());
-    assert_eq!(plan.runs, 1, "the largest candidate fails, and all others with it");
+    assert_eq!(plan.runs, 1, "the largest candidate fails, which excludes all others");
     assert!(plan.tried[0].misses.contains(&Miss::Tail));
     assert!(picture(&plan).unwrap().contains("<svg"));
 }
 
 #[test]
-fn traces_are_planned_for_as_well() {
+fn plan_accepts_a_trace() {
     let read = |at| TraceRead {
         at: Instant::from_nanos(at * 20_000_000_000),
         size: ByteCount::new(50_000_000),
@@ -194,14 +195,14 @@ fn traces_are_planned_for_as_well() {
 }
 
 #[test]
-fn the_search_ends_at_its_limit() {
+fn search_stops_at_its_run_limit() {
     let mut request = request(hour(1.0));
     request.runs_max = 1;
     assert!(check(&request).is_cut_short);
 }
 
 #[test]
-fn prices_say_that_they_are_assumed() {
+fn assumed_prices_are_listed() {
     let default = CostTable::default();
     assert_eq!(default.assumed().len(), 22);
     let own = CostTable::from_toml("drive_60 = 9000.0\nkwh = 0.3").unwrap();
@@ -216,7 +217,7 @@ fn prices_say_that_they_are_assumed() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_refused() {
+fn invalid_request_is_rejected() {
     let good = request(hour(1.0));
     let mut bad = good.clone();
     bad.seeds = 0;

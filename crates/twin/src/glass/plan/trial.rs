@@ -83,7 +83,7 @@ impl Trial {
     }
 }
 
-/// The question that a run must answer; it ends once the answer is certain.
+/// What a run must decide; it ends once the result is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// All measurements, even if it misses.
@@ -161,7 +161,7 @@ fn verify_margin(request: &PlanRequest, verified_bytes: u64) -> f64 {
     margin
 }
 
-/// Checks what may not be given up for the tail. A run that was stopped within the window cannot
+/// Checks the constraints. A run that was stopped within the window cannot
 /// show how much it would have verified.
 fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
     let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
@@ -177,7 +177,7 @@ fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
         ]
     };
     let all: Vec<[Finding; 3]> = runs.iter().map(findings).collect();
-    Summary::of(&all, Some("a new platter always waits"))
+    Summary::from_findings(&all, Some("a new platter always waits"))
 }
 
 /// Judges the runs of a candidate by the requirements.
@@ -187,7 +187,7 @@ pub(super) fn evaluate(
     runs: &[FleetResult],
 ) -> Trial {
     assert!(!runs.is_empty(), "a trial has at least one run");
-    let worst = |of: fn(&FleetResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
+    let worst = |value: fn(&FleetResult) -> f64| runs.iter().map(value).fold(0.0, f64::max);
     let count = f64::from(u32::try_from(runs.len()).unwrap_or(u32::MAX));
     let mean = |of: fn(&FleetResult) -> f64| runs.iter().map(of).sum::<f64>() / count;
     let verified = |runs: &mut dyn Iterator<Item = &FleetResult>| {

@@ -25,10 +25,10 @@ pub(super) fn binomial_tail(trials: u32, limit: u32, chance: f64) -> f64 {
 /// Returns the reads per second of a library in which each age-fold adds as much as the first did,
 /// while older data is partly deleted and cools down.
 pub(super) fn growth_rate(start: f64, folds: u32, deletion: f64, cool_down: f64) -> f64 {
-    let kept = (1.0 - deletion) * (1.0 - cool_down);
+    let retained = (1.0 - deletion) * (1.0 - cool_down);
     let mut rate = start;
     for _ in 0..folds {
-        rate = rate * kept + start;
+        rate = rate * retained + start;
     }
     rate
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::{binomial_tail, growth_rate};
 
     #[test]
-    fn small_cases_by_hand() {
+    fn small_cases_match_hand_computation() {
         // Three coins: more than one head in 4 of 8 cases.
         assert!((binomial_tail(3, 1, 0.5) - 0.5).abs() < 1e-12);
         // The paper's "hundreds of sectors": 100 + 8 give 3.6e-15 (docs/codes/durability.md).

@@ -87,7 +87,7 @@ pub(super) fn crab_up_minus_down(statistic: super::Statistic, seed: u64) -> f64 
             times.push(mechanics.duration(&operation.action(), &mut random).as_secs_f64());
         }
     }
-    statistic.of(up) - statistic.of(down)
+    statistic.compute(up) - statistic.compute(down)
 }
 
 /// Returns the time of a motion beyond its trapezoidal speed profile, which is computed from the
@@ -110,7 +110,7 @@ pub(super) fn shares(operation: MachineOperation) -> Vec<(f64, f64)> {
     times.sort_by(f64::total_cmp);
     let step = |number: u32| {
         let share = f64::from(number) / f64::from(CURVE_POINTS);
-        (super::Statistic::Quantile(share).of(times.clone()), share)
+        (super::Statistic::Quantile(share).compute(times.clone()), share)
     };
     (0..=CURVE_POINTS).map(step).collect()
 }

@@ -30,13 +30,13 @@ pub(super) fn storage_racks(information: u16, redundancy: u16) -> Result<f64, St
 pub(super) fn set_platters_lost(
     information: u16,
     redundancy: u16,
-    held: u16,
+    in_failed_machine: u16,
 ) -> Result<f64, String> {
     let model = BlastModel::silica();
     let count = minimum_storage_racks(SetShape::new(information, redundancy), &model);
     let cells = count.map_err(|error| error.to_string())?.placement;
     let most = model.shapes.iter().map(|shape| platters_in(shape, &cells)).max().unwrap_or(0);
-    Ok(f64::from(held) + to_f64(most))
+    Ok(f64::from(in_failed_machine) + to_f64(most))
 }
 
 /// Returns the most of these cells that a shape covers, at any position.
@@ -74,7 +74,7 @@ pub(super) fn set_platters_in_zone(platters: usize, sets: u16) -> Result<f64, St
                 total: slots_per_zone,
                 free: slots_per_zone - used,
                 next: Some(SlotIndex::new(zone * slots_per_zone + used)),
-                taken: false,
+                holds_member: false,
             })
             .collect();
         let slots = choose_zones(&zones, platters).map_err(|error| error.to_string())?;
@@ -97,7 +97,7 @@ mod tests {
     use super::platters_in;
 
     #[test]
-    fn a_shape_is_tried_everywhere() {
+    fn shape_is_tried_at_every_position() {
         let cell = |panel, rack, shelf| Cell { panel, rack, shelf };
         let shape = ZoneShape::new([(0, 0), (1, 1)]).unwrap();
         // Two cells on the diagonal of the shape, one beside it, one on the other panel.

@@ -191,7 +191,7 @@ pub(super) fn ingress_curve() -> Result<Vec<(f64, String, f64)>, String> {
     for days in 1..=INGRESS_DAYS {
         let peaks: Result<Vec<f64>, String> =
             (1..=CURVE_SEEDS).map(|seed| ingress_peak(days, seed)).collect();
-        points.push((to_f64(days), String::new(), super::Statistic::Quantile(0.5).of(peaks?)));
+        points.push((to_f64(days), String::new(), super::Statistic::Quantile(0.5).compute(peaks?)));
     }
     Ok(points)
 }

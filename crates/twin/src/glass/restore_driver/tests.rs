@@ -34,21 +34,21 @@ fn part(place: u128, first: u32, track_count: u32) -> Part {
     Part { piece, tracks: TrackSpan::new(TrackIndex::new(first), track_count) }
 }
 
-struct Desk {
+struct Harness {
     restore_driver: RestoreDriver,
     shelf: Shelf,
     now: Instant,
 }
 
-impl Desk {
+impl Harness {
     fn new(shelf: Shelf) -> Self {
         Self { restore_driver: RestoreDriver::new(2, 100), shelf, now: Instant::ZERO }
     }
 
-    fn ask(&mut self, restore: u64, parts: &[Part]) {
+    fn request_restore(&mut self, restore: u64, parts: &[Part]) {
         let at = UnixTime::from_millis(0);
         let id = RestoreId::new(restore);
-        self.restore_driver.ask(id, Retrieval::Standard, at, parts.to_vec());
+        self.restore_driver.request_restore(id, Retrieval::Standard, at, parts.to_vec());
     }
 
     /// Returns all current outputs: reads as request, platter and tracks, restores by number.
@@ -72,64 +72,67 @@ impl Desk {
 }
 
 #[test]
-fn neighbors_are_read_in_one_go_and_what_lies_apart_is_not() {
-    let mut desk = Desk::new(Shelf::default());
+fn neighboring_pieces_are_read_at_once() {
+    let mut harness = Harness::new(Shelf::default());
     // A gap of one track between two pieces is read too, as in the archive; a gap of two is not.
-    desk.ask(1, &[part(7, 10, 2), part(7, 0, 3), part(7, 4, 1), part(7, 14, 1), part(8, 0, 1)]);
+    harness.request_restore(
+        1,
+        &[part(7, 10, 2), part(7, 0, 3), part(7, 4, 1), part(7, 14, 1), part(8, 0, 1)],
+    );
     assert_eq!(
-        desk.wanted(),
+        harness.wanted(),
         ["read 100 of 7: 0+5", "read 101 of 7: 10+2", "read 102 of 7: 14+1", "read 103 of 8: 0+1"]
     );
-    assert!(!desk.ended(99, true), "it is nobody's");
+    assert!(!harness.ended(99, true), "the read belongs to no restore");
     for request in 100..103 {
-        assert!(desk.ended(request, true));
-        assert!(desk.wanted().is_empty(), "a piece is missing");
+        assert!(harness.ended(request, true));
+        assert!(harness.wanted().is_empty(), "a piece is missing");
     }
-    assert!(desk.ended(103, true));
-    assert_eq!(desk.wanted(), ["restored 1"]);
-    assert!(desk.restore_driver.is_idle());
-    assert_eq!(desk.restore_driver.pieces_open(), 0);
+    assert!(harness.ended(103, true));
+    assert_eq!(harness.wanted(), ["restored 1"]);
+    assert!(harness.restore_driver.is_idle());
+    assert_eq!(harness.restore_driver.pieces_open(), 0);
 }
 
 #[test]
-fn what_a_platter_does_not_give_is_asked_of_all_others_of_its_set_at_once() {
-    let mut desk = Desk::new(Shelf { missing: vec![5], broken: vec![6] });
+fn unreadable_platter_is_read_from_its_whole_set() {
+    let mut harness = Harness::new(Shelf { missing: vec![5], broken: vec![6] });
     // A missing platter is not read.
-    desk.ask(1, &[part(5, 4, 1), part(5, 5, 1)]);
-    let asked = ["read 100 of 51: 4+2", "read 101 of 52: 4+2", "read 102 of 53: 4+2"];
-    assert_eq!(desk.wanted(), asked);
+    harness.request_restore(1, &[part(5, 4, 1), part(5, 5, 1)]);
+    let expected = ["read 100 of 51: 4+2", "read 101 of 52: 4+2", "read 102 of 53: 4+2"];
+    assert_eq!(harness.wanted(), expected);
     // A broken one is only found by reading it.
-    desk.ask(2, &[part(6, 4, 1)]);
-    assert_eq!(desk.wanted(), ["read 103 of 6: 4+1"]);
-    desk.ended(103, true);
-    let asked = ["read 104 of 61: 4+1", "read 105 of 62: 4+1", "read 106 of 63: 4+1"];
-    assert_eq!(desk.wanted(), asked);
+    harness.request_restore(2, &[part(6, 4, 1)]);
+    assert_eq!(harness.wanted(), ["read 103 of 6: 4+1"]);
+    harness.ended(103, true);
+    let expected = ["read 104 of 61: 4+1", "read 105 of 62: 4+1", "read 106 of 63: 4+1"];
+    assert_eq!(harness.wanted(), expected);
     // Two of three are enough, but all are waited for.
-    desk.ended(104, true);
-    desk.ended(105, true);
-    assert!(desk.wanted().is_empty());
-    desk.ended(106, false);
-    assert_eq!(desk.wanted(), ["restored 2"]);
+    harness.ended(104, true);
+    harness.ended(105, true);
+    assert!(harness.wanted().is_empty());
+    harness.ended(106, false);
+    assert_eq!(harness.wanted(), ["restored 2"]);
 }
 
 #[test]
-fn a_restore_that_cannot_be_had_rests_and_is_told_of() {
-    let mut desk = Desk::new(Shelf { missing: vec![5], broken: Vec::new() });
-    desk.ask(1, &[part(5, 0, 1)]);
+fn failing_restore_backs_off_and_is_reported() {
+    let mut harness = Harness::new(Shelf { missing: vec![5], broken: Vec::new() });
+    harness.request_restore(1, &[part(5, 0, 1)]);
     let mut request = 100;
     for round in 1..=4 {
-        assert_eq!(desk.wanted().len(), 3, "round {round}");
+        assert_eq!(harness.wanted().len(), 3, "round {round}");
         for _ in 0..3 {
-            desk.ended(request, false);
+            harness.ended(request, false);
             request += 1;
         }
-        let wanted = desk.wanted();
+        let wanted = harness.wanted();
         assert_eq!(wanted.is_empty(), round < 4, "{wanted:?}");
-        desk.now = desk.restore_driver.deadline().unwrap();
-        desk.restore_driver.pass_event(Event::Timer);
+        harness.now = harness.restore_driver.deadline().unwrap();
+        harness.restore_driver.pass_event(Event::Timer);
     }
-    desk.restore_driver.forget(RestoreId::new(1));
-    assert!(desk.wanted().is_empty());
-    assert!(desk.restore_driver.is_idle());
-    assert_eq!(desk.restore_driver.pieces_open(), 0);
+    harness.restore_driver.cancel(RestoreId::new(1));
+    assert!(harness.wanted().is_empty());
+    assert!(harness.restore_driver.is_idle());
+    assert_eq!(harness.restore_driver.pieces_open(), 0);
 }

@@ -32,7 +32,7 @@ enum Event {
 #[derive(Hash)]
 enum HashInput {
     /// A read arrived.
-    Asked { cartridge: u32, offset: u64 },
+    Arrived { cartridge: u32, offset: u64 },
     /// Something ended.
     Ended(Event),
 }
@@ -166,7 +166,8 @@ impl<'a> Engine<'a> {
 
     fn handle_arrival(&mut self, cartridge: u32, waiting: Waiting) -> Result<(), Error> {
         self.now = waiting.read.at.as_nanos();
-        self.hash.record(waiting.read.at, &HashInput::Asked { cartridge, offset: waiting.offset });
+        self.hash
+            .record(waiting.read.at, &HashInput::Arrived { cartridge, offset: waiting.offset });
         if self.waiting_count == READS_WAITING_MAX {
             return Err(Error::Overloaded { limit: READS_WAITING_MAX });
         }
@@ -189,7 +190,7 @@ impl<'a> Engine<'a> {
             return false;
         }
         self.events.pop();
-        assert!(at >= self.now, "time goes forward");
+        assert!(at >= self.now, "time never goes back");
         self.now = at;
         self.hash.record(Instant::from_nanos(at), &HashInput::Ended(event));
         match event {
@@ -309,7 +310,7 @@ impl<'a> Engine<'a> {
 
     fn complete(&mut self, drive: u16) {
         let done = self.drives[usize::from(drive)].current.take();
-        assert!(done.is_some(), "only a drive that reads can be done");
+        assert!(done.is_some(), "only a drive that reads can finish a read");
         let Some(Waiting { read, .. }) = done else { return };
         self.waiting_count -= 1;
         if self.measured.contains(&read.at) {

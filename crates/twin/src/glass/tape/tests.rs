@@ -30,7 +30,7 @@ fn full() -> (TapeLibrary, u64) {
 }
 
 #[test]
-fn one_read_takes_the_sum_of_its_parts() {
+fn single_read_takes_the_sum_of_its_steps() {
     let (library, size) = full();
     let result = run(&library, &[read(10, size)]);
     // Robot, load, settle at the load point, 12 TB at 360 MB/s.
@@ -44,7 +44,7 @@ fn one_read_takes_the_sum_of_its_parts() {
 }
 
 #[test]
-fn wraps_run_to_and_fro() {
+fn wraps_alternate_in_direction() {
     let library = TapeLibrary { wraps: 2, ..TapeLibrary::lto8(1, 1, 1) };
     let tb = 1_000_000_000_000;
     for (offset, along) in [(0, 0.0), (3 * tb, 0.5), (6 * tb, 1.0), (9 * tb, 0.5), (12 * tb, 0.0)] {
@@ -60,7 +60,7 @@ fn wraps_run_to_and_fro() {
 }
 
 #[test]
-fn a_mounted_cartridge_serves_all_that_waits() {
+fn mounted_cartridge_serves_all_waiting_reads() {
     let library = TapeLibrary::lto8(1, 1, 1);
     let reads: Vec<_> = (0..50).map(|at| read(at, 1000)).collect();
     let result = run(&library, &reads);
@@ -79,7 +79,7 @@ fn older_reads_of_other_cartridges_go_first() {
 }
 
 #[test]
-fn nearest_saves_winding() {
+fn nearest_order_reduces_winding() {
     let reads: Vec<_> = (0..200).map(|_| read(0, 1000)).collect();
     let locate = |order| {
         let library = TapeLibrary { order, ..TapeLibrary::lto9(1, 1, 1) };
@@ -98,7 +98,7 @@ fn robots_are_shared() {
 }
 
 #[test]
-fn a_day_of_the_typical_workload() {
+fn typical_day_has_consistent_shares() {
     let workload = Workload::typical();
     let library = TapeLibrary::lto8(20, 4, 1000);
     let measured = workload.envelope.window_from()..workload.envelope.window_until();
@@ -121,7 +121,7 @@ fn a_day_of_the_typical_workload() {
 }
 
 #[test]
-fn bad_parameters_are_named() {
+fn invalid_parameters_are_named() {
     let error = |library: TapeLibrary, size| {
         let reads = [read(0, size)];
         library.run(reads, ALL, Placement::Uniform, Seed::new(1)).unwrap_err()
@@ -132,7 +132,7 @@ fn bad_parameters_are_named() {
     assert_eq!(drives.kind(), ErrorKind::Invalid);
     let unload = Duration::from_secs(100_000);
     let unload = error(TapeLibrary { unload, ..base.clone() }, 1);
-    assert_eq!(unload.to_string(), "unload is 100000s, but must be a day at most");
+    assert_eq!(unload.to_string(), "unload is 100000s, but must be at most a day");
     let large = error(base.clone(), 13_000_000_000_000);
     assert!(large.to_string().starts_with("cartridge_capacity is"));
     let unordered = base.run([read(2, 1), read(1, 1)], ALL, Placement::Uniform, Seed::new(1));

@@ -30,7 +30,7 @@ impl Timeline {
         if timelines.iter().map(most).fold(0.0, f64::max) > 0.0 {
             all.extend(new_platters(scenario, timelines).map(Picture::Curve));
         } else {
-            all.push(Picture::Nothing("No new platters come out in this scenario."));
+            all.push(Picture::Nothing("No new platters are written in this scenario."));
         }
         all.extend(timelines.first().into_iter().flat_map(machines).map(Picture::Strip));
         all
@@ -38,7 +38,7 @@ impl Timeline {
 }
 
 fn waiting(timelines: &[Timeline]) -> [CurvePicture; 3] {
-    let note = "(waiting or being read; a file is one for each platter it lies on)";
+    let note = "(waiting or being read; a file has one request per platter)";
     let each = |of: fn(&Timeline) -> Curve| timelines.iter().map(of).collect();
     let picture = |title, note: &str, dimension, curves| {
         let note = note.to_owned();
@@ -71,7 +71,7 @@ fn new_platters(scenario: &Scenario, timelines: &[Timeline]) -> [CurvePicture; 2
     [
         CurvePicture {
             title: "Platters not verified yet",
-            note: "(in the eject bays, in drives and on their way)".to_owned(),
+            note: "(in eject bays, in drives and in transit)".to_owned(),
             dimension: Dimension::Number,
             bound: None,
             curves: timelines.iter().map(|timeline| timeline.unverified.clone()).collect(),
@@ -79,7 +79,7 @@ fn new_platters(scenario: &Scenario, timelines: &[Timeline]) -> [CurvePicture; 2
         CurvePicture {
             title: "Age of the oldest platter not verified yet",
             note: format!(
-                "(at most, in each column; the policy puts verification off for {} at most)",
+                "(at most, in each column; the policy delays verification by at most {})",
                 format_duration(within)
             ),
             dimension: Dimension::Time,

@@ -24,7 +24,7 @@ fn measured_whole(policy: &str) -> Scenario {
 }
 
 #[test]
-fn a_run_that_is_recorded_is_the_same_run() {
+fn recording_does_not_change_the_run() {
     for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = scenario(Policy::named(name).unwrap());
         let (result, timeline) = recorded(&scenario, 5);
@@ -34,7 +34,7 @@ fn a_run_that_is_recorded_is_the_same_run() {
 }
 
 #[test]
-fn what_was_recorded_agrees_with_what_the_engine_adds_up() {
+fn recording_agrees_with_engine_sums() {
     for name in fulgurite_glass_core::control::POLICY_NAMES {
         let scenario = measured_whole(name);
         let (result, timeline) = recorded(&scenario, 3);
@@ -66,7 +66,7 @@ fn columns_before_last(timeline: &Timeline) -> f64 {
 }
 
 #[test]
-fn no_column_holds_more_than_it_can() {
+fn columns_never_exceed_their_length() {
     for name in fulgurite_glass_core::control::POLICY_NAMES {
         let (_, timeline) = recorded(&measured_whole(name), 2);
         let columns = timeline.requests.mean.len();
@@ -93,7 +93,7 @@ fn no_column_holds_more_than_it_can() {
 }
 
 #[test]
-fn a_long_run_has_wide_columns() {
+fn long_run_has_wide_columns() {
     let mut scenario = measured_whole("silica");
     scenario.workload.envelope.window = Duration::from_secs(6 * 3600);
     let (_, timeline) = recorded(&scenario, 1);

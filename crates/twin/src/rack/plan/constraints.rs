@@ -1,4 +1,4 @@
-//! What a plan of racks may not give up for a tail.
+//! Constraints that a plan of racks must meet, next to its tail.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::rack::result::RunResult;
 
 const DAYS_A_YEAR: f64 = 365.25;
 
-/// What a candidate for a request may not give up.
+/// Constraints of a candidate for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constraints {
     /// Maximum power of a rack's disks, in watts.
@@ -38,9 +38,9 @@ pub enum Constraint {
 impl Constraints {
     /// Returns the constraints of a request, for a candidate.
     #[must_use]
-    pub fn of(request: &PlanRequest, candidate: &Candidate) -> Self {
+    pub fn for_candidate(request: &PlanRequest, candidate: &Candidate) -> Self {
         let gbps = f64::from(candidate.servers) * f64::from(candidate.nic_gbps);
-        #[expect(clippy::cast_precision_loss, reason = "what comes in a day is below 2^53 bytes")]
+        #[expect(clippy::cast_precision_loss, reason = "the ingest of a day is below 2^53 bytes")]
         let ingest = request.ingest_per_day.get() as f64 / 86_400.0 / f64::from(candidate.racks);
         Self {
             power_w: request.power_w_max,
@@ -70,7 +70,7 @@ impl Constraints {
     #[must_use]
     pub fn summary(&self, runs: &[RunResult]) -> Summary {
         let all: Vec<_> = runs.iter().map(|run| self.findings(run)).collect();
-        Summary::of(&all, None)
+        Summary::from_findings(&all, None)
     }
 }
 
@@ -89,11 +89,11 @@ impl constraints::Constraint for Constraint {
 
     fn missed(self, amount: f64) -> String {
         match self {
-            Self::RefuseNone => format!("{amount:.0} reads refused"),
+            Self::RefuseNone => format!("{amount:.0} reads rejected"),
             Self::Power => format!("{amount:.0} W above the bound"),
-            Self::SpinUps => format!("{amount:.1} spin-ups of a disk and day too many"),
+            Self::SpinUps => format!("{amount:.1} spin-ups per disk and day too many"),
             Self::TakeIn => {
-                format!("{:.1} TB a day of network too little", amount * 86_400.0 / 1e12)
+                format!("{:.1} TB/day of network bandwidth missing", amount * 86_400.0 / 1e12)
             }
         }
     }

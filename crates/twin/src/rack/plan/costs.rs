@@ -129,7 +129,7 @@ impl CostTable {
 
     /// Returns a lower bound of a candidate's cost: all of its disks in standby.
     pub(super) fn cost_lower_bound(&self, request: &PlanRequest, candidate: &Candidate) -> f64 {
-        let rest = self.kwh_per_day(candidate, f64::from(DISKS) * request.disks.standby_w);
-        self.total(self.capital(candidate, &request.disks), rest)
+        let standby = self.kwh_per_day(candidate, f64::from(DISKS) * request.disks.standby_w);
+        self.total(self.capital(candidate, &request.disks), standby)
     }
 }

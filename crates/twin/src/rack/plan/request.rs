@@ -8,8 +8,8 @@ use crate::rack::scenario::{Disks, Network, Scenario};
 use crate::rack::shape::{DISKS, STACKS_OF_BLOB};
 use crate::rack::workload::{Sizes, Workload, to_f64};
 
-/// Utilization of a rack whose first write is refused, with blobs of 0.2 to 9 GB on disks of mixed
-/// sizes (section 4.9).
+/// Utilization of a rack when its first write is rejected, with blobs of 0.2 to 9 GB on disks of
+/// mixed sizes (section 4.9).
 const FULL: f64 = 0.99386;
 
 /// The space to search.
@@ -124,11 +124,11 @@ impl PlanRequest {
         }
         let standby = f64::from(DISKS) * self.disks.standby_w;
         if let Some(bound) = self.power_w_max.filter(|bound| *bound < standby) {
-            // No rack could meet it, and each would be tried.
-            let expected = "at least what its disks draw in standby";
+            // No rack can meet it, but every candidate would be run.
+            let expected = "at least the standby power of all disks";
             return refuse(
                 "power",
-                format!("{bound} W of a rack that draws {standby:.0} W when all sleeps"),
+                format!("{bound} W per rack (standby draws {standby:.0} W)"),
                 expected,
             );
         }

@@ -24,14 +24,15 @@ fn request(rate: f64) -> PlanRequest {
 }
 
 fn check(request: &PlanRequest) -> Plan {
-    let told = Cell::new(0);
-    let plan = plan_with_progress(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
-    assert_eq!(told.get(), plan.tried.len());
+    let reported = Cell::new(0);
+    let plan =
+        plan_with_progress(request, &Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
+    assert_eq!(reported.get(), plan.tried.len());
     for trial in &plan.tried {
         let cost_lower_bound = request.costs.cost_lower_bound(request, &trial.candidate);
-        assert!(cost_lower_bound <= trial.cost, "the lower bound is one");
-        assert!(trial.used <= 1.0, "there is room");
-        assert!(trial.power_w_max <= trial.supplied_w, "domains supply what disks draw");
+        assert!(cost_lower_bound <= trial.cost, "the lower bound holds");
+        assert!(trial.used <= 1.0, "the capacity suffices");
+        assert!(trial.power_w_max <= trial.supplied_w, "domains supply enough power");
     }
     plan
 }
@@ -53,7 +54,7 @@ fn check_against_all(request: &PlanRequest) -> Plan {
 }
 
 #[test]
-fn the_plan_is_the_cheapest_of_all() {
+fn plan_matches_exhaustive_search() {
     let found = check_against_all(&request(0.5));
     let best = found.best.unwrap();
     assert_eq!(best.candidate.provision, Provision::Sleeping, "{best:?}");
@@ -63,33 +64,33 @@ fn the_plan_is_the_cheapest_of_all() {
 }
 
 #[test]
-fn a_tail_of_seconds_needs_disks_that_never_sleep() {
+fn tail_of_seconds_needs_always_spinning_disks() {
     let mut request = request(1.0);
     request.objective = Duration::from_secs(5);
     let best = check_against_all(&request).best.unwrap();
     assert_eq!(best.candidate.provision, Provision::All);
-    assert!(best.power_w_max > 10_000.0, "and what they draw is not hidden");
+    assert!(best.power_w_max > 10_000.0, "the power of spinning disks is reported");
     // A power limit that leaves no candidate.
     request.power_w_max = Some(4_000.0);
     let plan = check(&request);
     assert!(plan.best.is_none() && plan.runner_up.is_none());
-    let held = |trial: &Trial| trial.is_late || trial.constraints.missed().is_some();
-    assert!(plan.tried.iter().all(held), "each says what it misses");
+    let misses = |trial: &Trial| trial.is_late || trial.constraints.missed().is_some();
+    assert!(plan.tried.iter().all(misses), "every trial has a miss");
 }
 
 #[test]
-fn a_budget_of_spin_ups_is_kept_or_costs_money() {
+fn spin_up_budget_is_met_at_a_higher_cost() {
     let mut request = request(0.5);
     let free = check(&request).best.unwrap();
     assert!(free.spin_ups_a_day > 100.0, "{}", free.spin_ups_a_day);
     request.spin_ups_a_day_max = Some(free.spin_ups_a_day / 10.0);
-    let kept = check_against_all(&request).best.unwrap();
-    assert!(kept.spin_ups_a_day <= free.spin_ups_a_day / 10.0);
-    assert!(kept.cost > free.cost, "{} after {}", kept.cost, free.cost);
+    let bounded = check_against_all(&request).best.unwrap();
+    assert!(bounded.spin_ups_a_day <= free.spin_ups_a_day / 10.0);
+    assert!(bounded.cost > free.cost, "{} after {}", bounded.cost, free.cost);
 }
 
 #[test]
-fn reads_that_one_rack_refuses_need_more_of_them() {
+fn rejected_reads_require_more_racks() {
     let mut request = request(8.0);
     request.space.provisions = vec![Provision::Sleeping];
     request.objective = Duration::from_secs(1_000);
@@ -103,7 +104,7 @@ fn reads_that_one_rack_refuses_need_more_of_them() {
 }
 
 #[test]
-fn what_comes_in_has_to_pass_the_network() {
+fn ingest_needs_network_bandwidth() {
     let mut request = request(0.1);
     // 100 TB a day are 9.3 Gbit/s; with the reads, above one port of 10 Gbit/s.
     request.ingest_per_day = ByteCount::new(107 * TB);
@@ -115,7 +116,7 @@ fn what_comes_in_has_to_pass_the_network() {
 }
 
 #[test]
-fn prices_say_that_they_are_assumed_and_what_is_no_plan_is_refused() {
+fn assumed_prices_are_listed_and_invalid_plans_rejected() {
     assert_eq!(CostTable::default().assumed().len(), 11);
     let own = CostTable::from_toml("disk = 55.0\nkwh = 0.3").unwrap();
     assert_eq!(own.assumed().len(), 9);
@@ -130,14 +131,14 @@ fn prices_say_that_they_are_assumed_and_what_is_no_plan_is_refused() {
     refused(|of| of.seeds = 0, "seeds");
     refused(|of| of.power_w_max = Some(f64::NAN), "power");
     // As much as all of its disks draw in standby.
-    refused(|of| of.power_w_max = Some(1_797.0), "power is 1797 W of a rack that draws 1797 W");
+    refused(|of| of.power_w_max = Some(1_797.0), "power is 1797 W per rack (standby draws 1797 W)");
     refused(|of| of.space.racks_max = 0, "racks");
     refused(|of| of.space.servers = vec![3], "network.servers");
     refused(|of| of.costs.disk = -1.0, "cost table: disk");
 }
 
 #[test]
-fn the_search_ends_at_its_limit() {
+fn search_stops_at_its_run_limit() {
     let mut request = request(0.5);
     request.runs_max = 1;
     assert!(check(&request).is_cut_short);

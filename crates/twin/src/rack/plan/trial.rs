@@ -58,7 +58,7 @@ impl Trial {
 
 /// Judges a candidate by its runs.
 pub(super) fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
-    let most = |of: &dyn Fn(&RunResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
+    let most = |value: &dyn Fn(&RunResult) -> f64| runs.iter().map(value).fold(0.0, f64::max);
     let costs = &request.costs;
     let objective = request.objective.as_secs_f64();
     let tail_s = most(&|run| run.first_byte.p99);
@@ -69,7 +69,7 @@ pub(super) fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[Run
     Trial {
         candidate: candidate.clone(),
         is_late: tail_s > objective,
-        constraints: Constraints::of(request, candidate).summary(runs),
+        constraints: Constraints::for_candidate(request, candidate).summary(runs),
         cost: costs.total(capital, kwh_per_day),
         capital,
         kwh_per_day,

@@ -20,9 +20,9 @@ use crate::tomes::run::{Observation, Tomes};
 /// Objects of a session in progress at a time.
 const UNDER_WAY: u32 = 2;
 /// Backoff before a refused object is retried, until the run ends.
-const AGAIN: Duration = Duration::from_secs(20);
+const RETRY_BACKOFF: Duration = Duration::from_secs(20);
 /// Backoff before a client that found no tome retries, until the run ends.
-const LOOK_AGAIN: Duration = Duration::from_secs(600);
+const SEARCH_BACKOFF: Duration = Duration::from_secs(600);
 
 /// Objects that one client writes to one tome.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ struct Session {
     continues: bool,
 }
 
-/// All sessions, and who wrote last.
+/// All sessions, and the last tome of each writer.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     all: Vec<Session>,
@@ -55,8 +55,8 @@ impl Driven {
         let mut free = vec![0; self.nodes.len()];
         let blocks = u64::from(self.layout.region_data_blocks());
         for group in self.groups.iter() {
-            for seat in &group.seats()[..group.split().data() as usize] {
-                free[seat.tome.get() as usize] += blocks;
+            for slot in &group.seats()[..group.split().data() as usize] {
+                free[slot.tome.get() as usize] += blocks;
             }
         }
         for object in &self.objects {
@@ -98,7 +98,7 @@ impl Driven {
             return;
         }
         let Some(tome) = self.choose(u64::from(objects * object), None, ctx.now()) else {
-            self.plan(ctx.now() + LOOK_AGAIN, SetEvent::Session, ctx);
+            self.plan(ctx.now() + SEARCH_BACKOFF, SetEvent::Session, ctx);
             return;
         };
         self.sessions.unwritten -= u64::from(objects * object);
@@ -115,7 +115,7 @@ impl Driven {
         let blocks = u64::from(self.scenario.driven.object);
         let affinity = AffinityGroup::new(u64::from(writer));
         let Some(tome) = self.choose(blocks, Some(affinity), ctx.now()) else {
-            self.plan(ctx.now() + LOOK_AGAIN, SetEvent::Episode { writer, episode }, ctx);
+            self.plan(ctx.now() + SEARCH_BACKOFF, SetEvent::Episode { writer, episode }, ctx);
             return;
         };
         self.sessions.kins.record(affinity, id(tome), blocks, ctx.now());
@@ -213,10 +213,10 @@ impl Driven {
         self.plan(at, SetEvent::Tome { tome, event }, ctx);
     }
 
-    pub(crate) fn request(&mut self, asked: ClientRequest) -> RequestId {
+    pub(crate) fn request(&mut self, purpose: ClientRequest) -> RequestId {
         self.counts.requests += 1;
         let request = RequestId(self.counts.requests);
-        self.requests.insert(request, asked);
+        self.requests.insert(request, purpose);
         request
     }
 
@@ -227,17 +227,17 @@ impl Driven {
         answer: Answer,
         ctx: &mut Context<'_, Tomes, O>,
     ) {
-        let Some(asked) = self.requests.get(&request).copied() else { return };
+        let Some(purpose) = self.requests.get(&request).copied() else { return };
         if !matches!(answer, Answer::Local) {
             self.requests.remove(&request);
         }
-        match asked {
+        match purpose {
             ClientRequest::Put { session, object } => {
                 self.handle_put_reply(session, object, &answer, ctx)
             }
             ClientRequest::Get { read } => self.handle_get_reply(read, answer, ctx),
             ClientRequest::Hold { read } => self.handle_hold_reply(read, answer, ctx),
-            ClientRequest::Wake => {}
+            ClientRequest::SpinUp => {}
         }
     }
 
@@ -252,7 +252,7 @@ impl Driven {
         let bytes = self.scenario.driven.block.get() * u64::from(self.objects[object].blocks);
         if matches!(answer, Answer::Refused(_)) {
             self.counts.refused += 1;
-            self.plan(now + AGAIN, SetEvent::Again { session, object }, ctx);
+            self.plan(now + RETRY_BACKOFF, SetEvent::Retry { session, object }, ctx);
             return;
         }
         if matches!(answer, Answer::Protected) {
@@ -296,7 +296,10 @@ impl Driven {
         let sum: u64 = taken.iter().sum();
         let most = taken.iter().max().copied().unwrap_or(0);
         let mean = to_f64(sum) / to_f64(taken.len() as u64);
-        assert!(most <= blocks * u64::from(self.scenario.driven.regions), "a tome has its room");
+        assert!(
+            most <= blocks * u64::from(self.scenario.driven.regions),
+            "a tome holds no more than its capacity"
+        );
         self.counts.fullest = if sum > 0 { to_f64(most) / mean } else { 0.0 };
         let scrubbed = self.nodes.iter().filter_map(|node| node.tome.as_ref()).map(|tome| {
             let known = tome.metadata().scrubbed();

@@ -57,7 +57,7 @@ pub(crate) enum SetEvent {
     /// A client starts a session.
     Session,
     /// A client retries an object that was refused.
-    Again {
+    Retry {
         session: usize,
         object: usize,
     },
@@ -87,9 +87,8 @@ pub(crate) enum ClientRequest {
     Hold {
         read: usize,
     },
-    /// Members are spun up for a repair; their answers are ignored, and they report again in their
-    /// turn.
-    Wake,
+    /// Members are spun up for a repair. Their answers are ignored: they report again later.
+    SpinUp,
 }
 
 /// Random streams.
@@ -151,7 +150,7 @@ impl Driven {
                 Tome::new(Instant::ZERO, metadata, own).map_err(|error| Error::Parameter {
                     field: "driven",
                     value: error.to_string(),
-                    expected: "a set that can be made",
+                    expected: "a valid set",
                 })?;
             nodes.push(Node::new(tome, disk));
         }
@@ -245,7 +244,7 @@ impl Driven {
             }
             SetEvent::Answered { request, answer } => self.handle_answer(request, answer, ctx),
             SetEvent::Session => self.begin_session(ctx),
-            SetEvent::Again { session, object } => self.put(session, object, ctx),
+            SetEvent::Retry { session, object } => self.put(session, object, ctx),
             SetEvent::Episode { writer, episode } => {
                 self.write_episode_object(writer, episode, ctx)
             }
@@ -292,7 +291,7 @@ impl Driven {
         if matches!(event, Event::SpunDown | Event::SpinUpFailed) {
             let token = node.spinning.take();
             let was = token.and_then(|token| self.spinning.remove(&token));
-            assert_eq!(was, Some(tome), "what stands still turned under its token");
+            assert_eq!(was, Some(tome), "a disk that spun down had this token");
             self.stats.change_spinning(now, -1);
             ctx.notify(Observation::SpinningChanged(-1));
         }
@@ -326,12 +325,15 @@ impl Driven {
             Command::Commit(rows) => self.committed(tome, &rows, now),
             Command::SpinUp { token, epoch } => {
                 let admitted = self.fence.admit(token, epoch, id(tome));
-                assert!(admitted.is_ok(), "a disk turns under a lease that is one");
+                assert!(admitted.is_ok(), "a disk spins only under a valid lease");
                 let other = self.spinning.insert(token, tome);
-                assert_eq!(other, None, "two turn under one token");
+                assert_eq!(other, None, "two disks spin under one token");
                 self.nodes[tome].spinning = Some(token);
                 let spinning = self.stats.change_spinning(now, 1);
-                assert!(spinning <= self.scenario.tokens(), "a disk turns with a token");
+                assert!(
+                    spinning <= self.scenario.tokens(),
+                    "more disks spin than there are tokens"
+                );
                 ctx.notify(Observation::SpinningChanged(1));
                 let up = SetEvent::Tome { tome, event: Event::SpunUp };
                 self.plan(now + self.scenario.spin_up, up, ctx);
@@ -345,11 +347,11 @@ impl Driven {
             Command::ReadObject { job, physical_blocks, wanted } => {
                 self.gather(tome, job, (&physical_blocks, wanted), ctx);
             }
-            Command::Write { spot, bytes } => {
-                assert!(self.nodes[tome].spinning.is_some(), "no disk is written that is still");
-                let seeks = self.nodes[tome].seeks(&[spot]);
+            Command::Write { physical_block: block, bytes } => {
+                assert!(self.nodes[tome].spinning.is_some(), "only a spinning disk is written");
+                let seeks = self.nodes[tome].seeks(&[block]);
                 self.nodes[tome].occupy_board(now, self.times.disk(1, seeks));
-                self.nodes[tome].disk[spot.get() as usize] = Some(bytes);
+                self.nodes[tome].disk[block.get() as usize] = Some(bytes);
                 self.counts.blocks_written += 1;
             }
             Command::Send { to, message } => {
@@ -381,7 +383,8 @@ impl Driven {
         ctx: &mut Context<'_, Tomes, O>,
     ) {
         let disk = &self.nodes[tome].disk;
-        let blocks = physical_blocks.iter().map(|spot| disk[spot.get() as usize].clone()).collect();
+        let blocks =
+            physical_blocks.iter().map(|block| disk[block.get() as usize].clone()).collect();
         self.answer_read(tome, physical_blocks, Event::Read { job, blocks }, ctx);
     }
 
@@ -415,7 +418,7 @@ impl Driven {
         ctx: &mut Context<'_, Tomes, O>,
     ) {
         let node = &mut self.nodes[tome];
-        assert!(node.spinning.is_some(), "no disk is read that is still");
+        assert!(node.spinning.is_some(), "only a spinning disk is read");
         let seeks = node.seeks(physical_blocks);
         let at = node.occupy_board(ctx.now(), self.times.disk(physical_blocks.len() as u64, seeks));
         self.counts.blocks_read += physical_blocks.len() as u64;
@@ -496,10 +499,10 @@ pub(crate) fn id(tome: usize) -> TomeId {
 /// Returns a number that depends on a command, for the hash.
 fn weight(command: &Command) -> u64 {
     if let Command::Read { physical_blocks, .. } = command {
-        return physical_blocks.iter().map(|spot| u64::from(spot.get())).sum::<u64>() + 1;
+        return physical_blocks.iter().map(|block| u64::from(block.get())).sum::<u64>() + 1;
     }
-    if let Command::Write { spot, .. } = command {
-        return u64::from(spot.get()) + (1 << 33);
+    if let Command::Write { physical_block: block, .. } = command {
+        return u64::from(block.get()) + (1 << 33);
     }
     if let Command::Send { to, message } = command {
         return u64::from(to.get()) + (2 << 33) + (blocks_in_message(message) << 40);

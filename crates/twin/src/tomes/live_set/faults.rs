@@ -22,7 +22,7 @@ pub(crate) struct BadBlock {
 }
 
 impl Driven {
-    /// Loses a tome: what only it had is gone, and its member slots are rebuilt elsewhere.
+    /// Loses a tome: its unprotected data is lost, and its member slots are rebuilt elsewhere.
     pub(crate) fn lose<O: Observer<Tomes>>(
         &mut self,
         tome: usize,
@@ -67,7 +67,7 @@ impl Driven {
             Alarm::Foreign { from, group } => {
                 let is_lost = self.nodes[from.get() as usize].tome.is_none();
                 let moved = !self.moving.is_empty() || self.stats.failures > 0;
-                assert!(is_lost || moved, "tome {from} is no stranger to {group}");
+                assert!(is_lost || moved, "tome {from} is a member of {group}");
             }
             Alarm::RebuildDropped { .. } => self.stats.restarts += 1,
             Alarm::Healed { .. } | Alarm::ChangeLost { .. } | Alarm::SeatLost { .. } => {}
@@ -84,7 +84,7 @@ impl Driven {
         };
         let (planned, since) = self.moving.remove(at);
         let moved = self.groups.moved(planned);
-        assert!(moved.is_ok(), "a seat that was planned is taken");
+        assert!(moved.is_ok(), "a planned member slot can be taken");
         self.counts.built_regions += 1;
         // The last of a tome's regions: no other is partly rebuilt.
         if self.moving.is_empty() {
@@ -115,11 +115,11 @@ impl Driven {
             (*of, *index) == (tome, region) && within
         });
         let offsets: Vec<Offset> = bad.map(|(_, _, offset)| *offset).collect();
-        for seat in group.seats().iter().filter(|seat| seat.tome.get() as usize != tome) {
-            let request = self.request(ClientRequest::Wake);
+        for slot in group.seats().iter().filter(|slot| slot.tome.get() as usize != tome) {
+            let request = self.request(ClientRequest::SpinUp);
             let event = Event::Hold { request, group: group.id(), offsets: offsets.clone() };
             let at = ctx.now() + self.times.latency;
-            let to = seat.tome.get() as usize;
+            let to = slot.tome.get() as usize;
             self.plan(at, SetEvent::Tome { tome: to, event }, ctx);
         }
     }
@@ -151,7 +151,7 @@ impl Driven {
             let offsets = (first..first + count).map(|at| segment * total + at % total);
             let places: Vec<(Offset, PhysicalBlock)> = offsets
                 .map(Offset::new)
-                .filter_map(|offset| Some((offset, known.spot(offset)?)))
+                .filter_map(|offset| Some((offset, known.physical_block(offset)?)))
                 .collect();
             let is_whole = !self
                 .layout
@@ -170,7 +170,7 @@ impl Driven {
         }
     }
 
-    /// Notes the discovery of bad blocks among these, which were read.
+    /// Records the discovery of bad blocks among these, which were read.
     pub(crate) fn record_discovery(
         &mut self,
         tome: usize,

@@ -55,15 +55,15 @@ pub(crate) fn name_of(number: usize) -> String {
 
 /// Builds the set of a scenario.
 pub(crate) fn fill(scenario: &Scenario, seed: &Seed) -> Result<InitialSet, Error> {
-    let of = &scenario.driven;
-    let layout = of.layout(scenario.segment)?;
+    let driven = &scenario.driven;
+    let layout = driven.layout(scenario.segment)?;
     let refuse = |error: TomeError| Error::Parameter {
         field: "driven",
         value: error.to_string(),
-        expected: "a set that can be made",
+        expected: "a valid set",
     };
-    let mut filled = made(scenario, of, layout, seed).map_err(refuse)?;
-    if !of.full_scrub {
+    let mut filled = build(scenario, driven, layout, seed).map_err(refuse)?;
+    if !driven.full_scrub {
         // So that it is due at the end of a year's pass.
         let next = filled.layout.blocks() - 1;
         let almost = Row::Scrubbed(Scrubbed { next, spent: Duration::ZERO, passes: 0 });
@@ -72,9 +72,9 @@ pub(crate) fn fill(scenario: &Scenario, seed: &Seed) -> Result<InitialSet, Error
     Ok(filled)
 }
 
-fn made(
+fn build(
     scenario: &Scenario,
-    of: &DrivenSet,
+    driven: &DrivenSet,
     layout: Layout,
     seed: &Seed,
 ) -> Result<InitialSet, TomeError> {
@@ -84,8 +84,8 @@ fn made(
     let mut populated = Groups::new(group_split)?;
     let mut groups = Groups::new(group_split)?;
     for tome in tomes.clone() {
-        populated.add_tome(tome, of.regions - of.free_regions)?;
-        groups.add_tome(tome, of.regions)?;
+        populated.add_tome(tome, driven.regions - driven.free_regions)?;
+        groups.add_tome(tome, driven.regions)?;
     }
     populated.populate();
     for group in populated.iter() {
@@ -103,15 +103,15 @@ fn made(
         code: SegmentCode::new(layout.segment())?,
         group_code: SegmentCode::new(group_split)?,
         next_spot: vec![0; scenario.tomes as usize],
-        per_region: segments(of),
-        object: of.object,
+        per_region: segments(driven),
+        object: driven.object,
         seed: *seed,
     };
     let all: Vec<Group> = filled.groups.iter().cloned().collect();
     for group in all {
-        for seat in group.seats() {
-            let row = Row::Seat { region: seat.index, group: group.clone() };
-            apply(&mut filled.metadata[seat.tome.get() as usize], &row);
+        for slot in group.seats() {
+            let row = Row::Seat { region: slot.index, group: group.clone() };
+            apply(&mut filled.metadata[slot.tome.get() as usize], &row);
         }
         filler.group(&group, &mut filled)?;
     }
@@ -119,13 +119,13 @@ fn made(
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of segments")]
-fn segments(of: &DrivenSet) -> u32 {
-    (f64::from(of.segments) * of.stored) as u32
+fn segments(driven: &DrivenSet) -> u32 {
+    (f64::from(driven.segments) * driven.stored) as u32
 }
 
 fn apply(metadata: &mut TomeMetadata, row: &Row) {
     if let Err(error) = metadata.apply(row) {
-        unreachable!("rows of a filled set fit: {error}");
+        unreachable!("the rows of an initial set are valid: {error}");
     }
 }
 
@@ -144,8 +144,8 @@ impl RegionFiller {
     fn group(&mut self, group: &Group, filled: &mut InitialSet) -> Result<(), TomeError> {
         let data = group.split().data() as usize;
         let mut members: Vec<BTreeMap<Offset, Vec<u8>>> = Vec::new();
-        for seat in &group.seats()[..data] {
-            members.push(self.data_region(seat.tome, seat.index, filled)?);
+        for slot in &group.seats()[..data] {
+            members.push(self.data_region(slot.tome, slot.index, filled)?);
         }
         let offsets: Vec<Offset> = members[0].keys().copied().collect();
         let mut parities = vec![BTreeMap::new(); group.split().parity() as usize];
@@ -156,15 +156,15 @@ impl RegionFiller {
             }
         }
         let all = members.into_iter().chain(parities);
-        for (seat, blocks) in group.seats().iter().zip(all) {
-            self.write(seat.tome, seat.index, blocks, filled);
+        for (slot, blocks) in group.seats().iter().zip(all) {
+            self.write(slot.tome, slot.index, blocks, filled);
         }
-        for seat in &group.seats()[data..] {
-            let metadata = &mut filled.metadata[seat.tome.get() as usize];
+        for slot in &group.seats()[data..] {
+            let metadata = &mut filled.metadata[slot.tome.get() as usize];
             for member in 0..data {
                 let floor = Version::new(1 + self.per_region * filled.layout.segment().total());
                 let member = Member::at(member);
-                apply(metadata, &Row::Floor { region: seat.index, member, floor });
+                apply(metadata, &Row::Floor { region: slot.index, member, floor });
             }
         }
         Ok(())

@@ -21,7 +21,10 @@ impl Driven {
             if let Some(tome) = &node.tome {
                 tome.check();
             }
-            assert!(node.spinning.is_none() || node.tome.is_some(), "what is lost does not turn");
+            assert!(
+                node.spinning.is_none() || node.tome.is_some(),
+                "a lost tome has no spinning disk"
+            );
         }
         for group in self.groups.iter() {
             self.check_group(group);
@@ -30,7 +33,8 @@ impl Driven {
 
     /// Checks that the signatures of a group match, except for in-flight deltas.
     fn check_group(&self, group: &Group) {
-        let members: Vec<Option<&Region>> = group.seats().iter().map(|s| self.seat(*s)).collect();
+        let members: Vec<Option<&Region>> =
+            group.seats().iter().map(|id| self.region(*id)).collect();
         let is_settled = |region: &&Region| {
             (region.is_member() || region.frozen().is_some())
                 && region.group().epoch() == group.epoch()
@@ -43,15 +47,19 @@ impl Driven {
         let Some(reports) = reports else { return };
         match Descent::new(group.split(), self.layout, &reports) {
             Ok(descent) => {
-                assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
-                assert_eq!(descent.findings(), [], "no block of the group is wrong");
+                assert_eq!(
+                    descent.wants(),
+                    None,
+                    "parity matches the data, or an in-flight delta explains the difference"
+                );
+                assert_eq!(descent.findings(), [], "no block of the group is corrupt");
             }
             Err(error) => unreachable!("every member of {} reports: {error}", group.id()),
         }
     }
 
-    fn seat(&self, seat: fulgurite_tome_core::RegionId) -> Option<&Region> {
-        self.nodes[seat.tome.get() as usize].tome.as_ref()?.metadata().region(seat.index)
+    fn region(&self, id: fulgurite_tome_core::RegionId) -> Option<&Region> {
+        self.nodes[id.tome.get() as usize].tome.as_ref()?.metadata().region(id.index)
     }
 
     /// Checks that every available parity has applied an object that its tome reports as protected.
@@ -64,12 +72,12 @@ impl Driven {
             let Some(region) = tome.metadata().region(*index) else { continue };
             let (group, member) = (region.group(), region.member());
             for parity in &group.seats()[group.split().data() as usize..] {
-                let Some(Role::Parity { applied, .. }) = self.seat(*parity).map(Region::role)
+                let Some(Role::Parity { applied, .. }) = self.region(*parity).map(Region::role)
                 else {
                     continue;
                 };
-                let has = applied[member.as_usize()].folded().has(region.version(*offset));
-                assert!(has, "object {object} is told to be protected, and {parity} lacks it");
+                let has = applied[member.as_usize()].summary().has(region.version(*offset));
+                assert!(has, "object {object} is reported as protected, but {parity} lacks it");
             }
         }
     }

@@ -63,16 +63,16 @@ impl Node {
         if blocks == 0 {
             return from + times.latency;
         }
-        self.wire = self.wire.max(from) + times.of(blocks, times.network_s);
+        self.wire = self.wire.max(from) + times.duration(blocks, times.network_s);
         self.wire + times.latency
     }
 
     /// Counts the seeks to these blocks, and moves the head.
     pub(crate) fn seeks(&mut self, physical_blocks: &[PhysicalBlock]) -> u64 {
         let mut count = 0;
-        for spot in physical_blocks {
-            count += u64::from(spot.get() != self.head);
-            self.head = spot.get() + 1;
+        for block in physical_blocks {
+            count += u64::from(block.get() != self.head);
+            self.head = block.get() + 1;
         }
         count
     }
@@ -109,13 +109,13 @@ impl Times {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 blocks")]
-    fn of(&self, blocks: u64, each_s: f64) -> Duration {
+    fn duration(&self, blocks: u64, each_s: f64) -> Duration {
         Duration::from_secs_f64(blocks as f64 * each_s)
     }
 
     /// Returns the time to read or write blocks with this many seeks.
     pub(crate) fn disk(&self, blocks: u64, seeks: u64) -> Duration {
-        self.of(blocks, self.disk_s) + self.of(seeks, self.seek_s)
+        self.duration(blocks, self.disk_s) + self.duration(seeks, self.seek_s)
     }
 
     /// Returns the computing time of the board before a command.
@@ -124,7 +124,7 @@ impl Times {
             return self.rows(rows);
         }
         let Command::Alarm(Alarm::Healed { blocks, .. }) = command else { return Duration::ZERO };
-        self.of(*blocks as u64 * self.segment_data, self.multiply_s)
+        self.duration(*blocks as u64 * self.segment_data, self.multiply_s)
     }
 
     fn rows(&self, rows: &[Row]) -> Duration {
@@ -138,7 +138,9 @@ impl Times {
             blocks += u64::from(matches!(row, Row::Block { .. }));
         }
         let built = if built { blocks } else { 0 };
-        self.of(put, self.put_s) + self.of(folded, self.fold_s) + self.of(built, self.multiply_s)
+        self.duration(put, self.put_s)
+            + self.duration(folded, self.fold_s)
+            + self.duration(built, self.multiply_s)
     }
 }
 
@@ -160,6 +162,6 @@ pub(crate) fn blocks_in_answer(answer: &Answer) -> u64 {
 }
 
 fn blocks_held(held: &[Held]) -> u64 {
-    let of = |held: &Held| usize::from(!held.block.is_empty()) + held.changes.len();
-    held.iter().map(of).sum::<usize>() as u64
+    let blocks = |held: &Held| usize::from(!held.block.is_empty()) + held.changes.len();
+    held.iter().map(blocks).sum::<usize>() as u64
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   clients --> Event --> Tome --> commands --> machine: disk, board, wire (times)
 //!      ^                    ^                      |
-//!      '---- answers -------'---- Event, agenda <--'
+//!      '---- answers -------'---- Event, queue <---'
 //!                     token manager, fencing
 //! ```
 //!

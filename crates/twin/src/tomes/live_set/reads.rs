@@ -16,14 +16,14 @@ use crate::engine::{Context, Observer};
 use crate::tomes::run::Tomes;
 
 /// Backoff before a read that the tome cannot serve yet is retried, until the run ends.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How an object is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadPath {
-    Awake,
+    Spinning,
     Group,
-    Woke,
+    SpunUp,
 }
 
 /// A read of an object.
@@ -85,13 +85,14 @@ impl Driven {
         }
         self.readings.next_episode += 1;
         self.plan(ctx.now() + jobs.every, SetEvent::Job, ctx);
-        let of = self.sessions.episodes.get(&number).cloned().unwrap_or_default();
+        let objects = self.sessions.episodes.get(&number).cloned().unwrap_or_default();
         let objects: Vec<usize> =
-            of.into_iter().filter(|of| self.objects[*of].is_readable).collect();
+            objects.into_iter().filter(|object| self.objects[*object].is_readable).collect();
         if objects.is_empty() {
             return;
         }
-        let tomes: BTreeSet<usize> = objects.iter().map(|of| self.objects[*of].tome).collect();
+        let tomes: BTreeSet<usize> =
+            objects.iter().map(|object| self.objects[*object].tome).collect();
         let asleep = tomes.iter().filter(|tome| self.nodes[**tome].spinning.is_none()).count();
         self.counts.jobs += 1;
         self.counts.job_tomes += tomes.len() as u64;
@@ -116,8 +117,8 @@ impl Driven {
         };
         let path = match (&degraded_read_members, self.nodes[own].is_up) {
             (Some(_), _) => ReadPath::Group,
-            (None, true) => ReadPath::Awake,
-            (None, false) => ReadPath::Woke,
+            (None, true) => ReadPath::Spinning,
+            (None, false) => ReadPath::SpunUp,
         };
         let waits = degraded_read_members.as_ref().map_or(0, |(_, members)| members.len());
         let since = ctx.now();
@@ -127,7 +128,7 @@ impl Driven {
             self.get(read, ctx);
             return;
         };
-        self.counts.asked_group += 1;
+        self.counts.group_reads += 1;
         let offsets = self.offsets(object);
         for tome in members {
             let request = self.request(ClientRequest::Hold { read });
@@ -143,17 +144,17 @@ impl Driven {
         let metadata = self.nodes[own].tome.as_ref()?.metadata();
         let (index, _) = *metadata.object(&name_of(object))?.blocks.first()?;
         let group = metadata.region(index)?.group().clone();
-        let seats = group.seats().iter().map(|seat| seat.tome.get() as usize);
+        let tomes = group.seats().iter().map(|slot| slot.tome.get() as usize);
         let mut up: Vec<usize> =
-            seats.filter(|tome| *tome != own && self.nodes[*tome].is_up).collect();
+            tomes.filter(|tome| *tome != own && self.nodes[*tome].is_up).collect();
         up.sort_by_key(|tome| self.nodes[*tome].board);
         up.truncate(group.split().data() as usize);
         (up.len() == group.split().data() as usize).then_some((group, up))
     }
 
     fn offsets(&self, object: usize) -> Vec<Offset> {
-        let of = &self.objects[object];
-        let known = self.nodes[of.tome].tome.as_ref();
+        let object_entry = &self.objects[object];
+        let known = self.nodes[object_entry.tome].tome.as_ref();
         let known = known.and_then(|tome| tome.metadata().object(&name_of(object)));
         known.map_or_else(Vec::new, |known| known.blocks.iter().map(|(_, at)| *at).collect())
     }
@@ -189,7 +190,7 @@ impl Driven {
         };
         let name = name_of(self.readings.reads[read].object);
         let event = Event::Get { request, name };
-        self.plan(ctx.now() + AGAIN, SetEvent::Tome { tome, event }, ctx);
+        self.plan(ctx.now() + RETRY_BACKOFF, SetEvent::Tome { tome, event }, ctx);
     }
 
     /// Handles a member's answer to a degraded read.
@@ -199,14 +200,14 @@ impl Driven {
         answer: Answer,
         ctx: &mut Context<'_, Tomes, O>,
     ) {
-        let of = &mut self.readings.reads[read];
-        if of.path != ReadPath::Group {
+        let state = &mut self.readings.reads[read];
+        if state.path != ReadPath::Group {
             return;
         }
         if let Answer::Held { member, held } = answer {
-            of.replies.push((member, held));
-            of.waits -= 1;
-            if of.waits > 0 {
+            state.replies.push((member, held));
+            state.waits -= 1;
+            if state.waits > 0 {
                 return;
             }
             if let Some(bytes) = self.reconstruct(read) {
@@ -215,40 +216,43 @@ impl Driven {
             }
         }
         self.counts.fell_back += 1;
-        self.readings.reads[read].path = ReadPath::Woke;
+        self.readings.reads[read].path = ReadPath::SpunUp;
         self.get(read, ctx);
     }
 
     /// Recovers an object from the answers of members, if possible.
     fn reconstruct(&self, read: usize) -> Option<Vec<u8>> {
-        let of = &self.readings.reads[read];
-        let object = &self.objects[of.object];
+        let state = &self.readings.reads[read];
+        let object = &self.objects[state.object];
         let metadata = self.nodes[object.tome].tome.as_ref()?.metadata();
-        let (index, _) = *metadata.object(&name_of(of.object))?.blocks.first()?;
+        let (index, _) = *metadata.object(&name_of(state.object))?.blocks.first()?;
         let region = metadata.region(index)?;
         let (group, target) = (region.group(), region.member());
         let mut bytes = Vec::new();
         for at in 0..object.blocks as usize {
             let of_member =
                 |(member, held): &(Member, Vec<Held>)| held[at].clone().holding(*member);
-            let holdings: Vec<Holding> = of.replies.iter().map(of_member).collect();
+            let holdings: Vec<Holding> = state.replies.iter().map(of_member).collect();
             bytes.extend(recover(group.id(), group.split(), target, &holdings).ok()?);
         }
-        (bytes == bytes_of(&self.contents, of.object, object.blocks)).then_some(bytes)
+        (bytes == bytes_of(&self.contents, state.object, object.blocks)).then_some(bytes)
     }
 
     fn done(&mut self, read: usize, bytes: &[u8], now: Instant) {
-        let of = &mut self.readings.reads[read];
-        of.replies = Vec::new();
-        let kept = &self.objects[of.object];
-        assert!(bytes == bytes_of(&self.contents, of.object, kept.blocks), "what was put is read");
-        let took = now.since(of.since);
-        match of.path {
-            ReadPath::Awake => self.counts.read_awake.add(took),
+        let state = &mut self.readings.reads[read];
+        state.replies = Vec::new();
+        let stored = &self.objects[state.object];
+        assert!(
+            bytes == bytes_of(&self.contents, state.object, stored.blocks),
+            "a read returns what was written"
+        );
+        let took = now.since(state.since);
+        match state.path {
+            ReadPath::Spinning => self.counts.read_awake.add(took),
             ReadPath::Group => self.counts.read_group.add(took),
-            ReadPath::Woke => self.counts.read_woke.add(took),
+            ReadPath::SpunUp => self.counts.read_woke.add(took),
         }
-        let Some(job) = of.job else { return };
+        let Some(job) = state.job else { return };
         let job = &mut self.readings.jobs[job];
         job.left -= 1;
         if job.left == 0 {

@@ -51,7 +51,7 @@ pub enum TomeSelection {
     Kin,
 }
 
-/// How a group is asked to repair what a segment cannot.
+/// How a group repairs blocks that a segment cannot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repair {
@@ -111,7 +111,7 @@ pub struct DrivenSet {
     pub reading: ReadStrategy,
     /// How tomes are chosen.
     pub choosing: TomeSelection,
-    /// How a group is asked to repair.
+    /// How a group repairs blocks.
     pub repair: Repair,
     /// How often an hour blocks of one segment of the set go bad.
     pub bad_per_hour: f64,
@@ -166,7 +166,7 @@ impl DrivenSet {
         let refuse = |error: fulgurite_tome_core::TomeError| Error::Parameter {
             field: "driven",
             value: error.to_string(),
-            expected: "regions and segments that a disk can be divided into",
+            expected: "regions and segments that fit on a disk",
         };
         Layout::new(parts).map_err(refuse)
     }
@@ -216,6 +216,6 @@ pub(crate) fn split(field: &'static str, code: Code) -> Result<CodeParams, Error
     CodeParams::new(code.data, code.parity).map_err(|error| Error::Parameter {
         field,
         value: error.to_string(),
-        expected: "a code of the core",
+        expected: "a code that tomes support",
     })
 }

@@ -33,7 +33,7 @@ fn ran(scenario: &Scenario, seed: u64) -> RunResult {
 }
 
 #[test]
-fn what_is_written_is_protected_and_the_set_sleeps() {
+fn writes_are_protected_and_disks_spin_down() {
     let scenario = Scenario { ingest: written(28, 4), ..set(DrivenSet::default(), 3) };
     let one = ran(&scenario, 1);
     assert_eq!((one.acknowledged, one.protected), (112_000_000, 112_000_000), "{one:?}");
@@ -44,7 +44,7 @@ fn what_is_written_is_protected_and_the_set_sleeps() {
 }
 
 #[test]
-fn one_token_is_enough_for_a_write() {
+fn one_token_suffices_for_a_write() {
     let scenario =
         Scenario { spinning: 0.05, ingest: written(28, 1), ..set(DrivenSet::default(), 3) };
     let one = ran(&scenario, 1);
@@ -52,7 +52,7 @@ fn one_token_is_enough_for_a_write() {
 }
 
 #[test]
-fn a_read_is_given_by_its_group_where_enough_of_it_turn() {
+fn degraded_read_avoids_spin_up_when_group_spins() {
     let driven = |reading| {
         let (stored, reads_per_hour) = (0.5, 200.0);
         let scenario =
@@ -62,11 +62,11 @@ fn a_read_is_given_by_its_group_where_enough_of_it_turn() {
     let (own, group) = (driven(ReadStrategy::Own), driven(ReadStrategy::Group));
     assert!(own.read.count > 400 && own.read_group.count == 0, "{own:?}");
     assert!(group.read_group.count > 0 && group.without_wake > own.without_wake, "{group:?}");
-    assert!(group.bytes_sent > own.bytes_sent, "it has its price");
+    assert!(group.bytes_sent > own.bytes_sent, "degraded reads send more bytes");
 }
 
 #[test]
-fn what_is_put_by_one_writer_stays_together() {
+fn affinity_places_one_writers_objects_together() {
     let tomes_a_job = |choosing| {
         let of = |minutes: u64| Duration::from_secs(60 * minutes);
         let jobs = Jobs {
@@ -88,7 +88,7 @@ fn what_is_put_by_one_writer_stays_together() {
 }
 
 #[test]
-fn bad_blocks_are_found_and_come_back_also_beyond_their_segment() {
+fn bad_blocks_are_repaired_even_beyond_their_segment() {
     for repair in [Repair::InTurns, Repair::AtOnce] {
         let bad =
             DrivenSet { stored: 0.5, bad_per_hour: 1.0, bad_blocks: 4, ..DrivenSet::default() };
@@ -100,7 +100,7 @@ fn bad_blocks_are_found_and_come_back_also_beyond_their_segment() {
 }
 
 #[test]
-fn the_full_scrub_reads_all_within_its_period() {
+fn full_scrub_reads_all_blocks_within_its_period() {
     let year = |full_scrub| {
         let driven = DrivenSet { stored: 0.5, full_scrub, ..DrivenSet::default() };
         ran(&set(driven, 336 * 24), 1)
@@ -111,7 +111,7 @@ fn the_full_scrub_reads_all_within_its_period() {
 }
 
 #[test]
-fn a_lost_tome_is_made_anew_and_each_place_is_written_three_times() {
+fn lost_tome_is_rebuilt_in_three_write_passes() {
     let driven = DrivenSet { stored: 1.0, ..DrivenSet::default() };
     let scenario = Scenario { one_fails: true, ..set(driven, 48) };
     let driven = DrivenSet { regions: 6, free_regions: 1, ..scenario.driven.clone() };
@@ -121,7 +121,7 @@ fn a_lost_tome_is_made_anew_and_each_place_is_written_three_times() {
 }
 
 #[test]
-fn what_is_no_driven_set_is_refused() {
+fn invalid_driven_set_is_rejected() {
     let refused = |driven: DrivenSet, named: &str| {
         let scenario = Scenario { driven, ..set(DrivenSet::default(), 1) };
         let error = run::<Tomes>(&scenario, 1).unwrap_err().to_string();

@@ -20,7 +20,7 @@ fn below(random: &mut RandomStream, bound: usize) -> usize {
 }
 
 #[test]
-fn published_values_hold() {
+fn md5_matches_the_values_of_rfc_1321() {
     let published = [
         ("", "d41d8cd98f00b204e9800998ecf8427e"),
         ("a", "0cc175b9c0f1b6a831c399e269772661"),
@@ -34,7 +34,7 @@ fn published_values_hold() {
 }
 
 #[test]
-fn every_length_around_blocks_is_that_of_the_crate_however_it_is_cut() {
+fn md5_matches_the_crate_for_any_length_and_chunking() {
     let noise = noise(1, 4 * BLOCK_BYTES);
     for bytes in 0..=noise.len() {
         for cut in 0..=bytes {
@@ -47,7 +47,7 @@ fn every_length_around_blocks_is_that_of_the_crate_however_it_is_cut() {
 }
 
 #[test]
-fn bodies_side_by_side_are_digested_as_alone() {
+fn parallel_md5_matches_single_md5() {
     let mut random = Seed::new(2).stream();
     for round in 0..300 {
         // Some rounds have more bodies than lanes; some bodies end early, some begin within a

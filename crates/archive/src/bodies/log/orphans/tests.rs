@@ -20,7 +20,7 @@ fn names_come_back() {
 }
 
 #[test]
-fn ciphertext_counts_as_its_body_once_the_upload_ended() {
+fn orphan_counts_a_body_once_its_upload_has_ended() {
     let dir = crate::testing::dir();
     let state = crate::testing::state(&dir);
     let body = ObjectId::from_bytes([7; 16]);
@@ -30,7 +30,7 @@ fn ciphertext_counts_as_its_body_once_the_upload_ended() {
     let path = segment_path(&Paths::new(&state.config.data).log(LogKind::Staging), number);
     let orphan =
         OrphanFile { path, kind: LogKind::Staging, number, run: Some(1), disk_bytes: 5000 };
-    assert_eq!(orphan.content().unwrap(), (0, Vec::new()), "headers come last");
+    assert_eq!(orphan.content().unwrap(), (0, Vec::new()), "headers are written last");
     let written = fulgurite_units::UnixTime::from_millis(5);
     let form = crate::bodies::log::record::EntryForm::Object;
     writer
@@ -42,7 +42,7 @@ fn ciphertext_counts_as_its_body_once_the_upload_ended() {
 }
 
 #[test]
-fn a_discarded_orphan_is_gone_and_others_stay() {
+fn discard_removes_only_the_named_orphan() {
     let data = crate::testing::dir();
     let orphans = Orphans::new(data.path());
     assert_eq!(orphans.list().unwrap(), []);

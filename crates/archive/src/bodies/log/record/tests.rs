@@ -35,7 +35,7 @@ fn entry_header() -> RecordHeader {
 }
 
 #[test]
-fn headers_are_these_bytes() {
+fn headers_match_golden_bytes() {
     let segment = segment_header().encode();
     assert_eq!(SegmentHeader::parse(&segment), Some(segment_header()));
     expect![[r#"
@@ -67,7 +67,7 @@ fn headers_are_these_bytes() {
 }
 
 #[test]
-fn one_flipped_bit_makes_a_header_none() {
+fn flipped_bit_invalidates_a_header() {
     let (segment, entry) = (segment_header().encode(), entry_header().encode());
     for bit in 0..HEADER_LEN * 8 {
         let flip = |mut bytes: [u8; HEADER_LEN]| {
@@ -80,13 +80,13 @@ fn one_flipped_bit_makes_a_header_none() {
 }
 
 #[test]
-fn a_header_at_another_place_or_out_of_bounds_is_none() {
+fn misplaced_or_out_of_bounds_header_is_invalid() {
     let bytes = entry_header().encode();
     assert!(RecordHeader::parse(&bytes, 0x1000).is_some());
     assert_eq!(RecordHeader::parse(&bytes, 0x1040), None);
     let long = RecordHeader { bytes: ENTRY_RECORD_BYTES_MAX as u64 + 1, ..entry_header() };
     assert_eq!(RecordHeader::parse(&long.encode(), 0x1000), None);
-    // The encoder rejects this, but foreign bytes can still claim it.
+    // The encoder rejects this, but arbitrary bytes can still state it.
     let mut beyond = RecordHeader {
         kind: RecordKind::Data { body_offset: 0, commits: 0 },
         bytes: SEGMENT_BYTES - 0x1000 - HEADER_BYTES,
@@ -101,7 +101,7 @@ fn a_header_at_another_place_or_out_of_bounds_is_none() {
 
 proptest! {
     #[test]
-    fn headers_come_back(
+    fn headers_round_trip(
         body in any::<[u8; 16]>(),
         unit in 0u64..1000,
         segment in any::<u32>(),
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_parse_to_something_or_nothing(bytes in prop::collection::vec(any::<u8>(), 64)) {
+    fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 64)) {
         let mut unit = [0; HEADER_LEN];
         unit.copy_from_slice(&bytes);
         // Valid magic, version and CRC let the parser reach the fields.

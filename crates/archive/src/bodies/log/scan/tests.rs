@@ -86,8 +86,8 @@ impl Segment {
             Gap::Nothing => {}
             Gap::Hole(bytes) => self.at = align(self.at + bytes),
             Gap::Foreign(bytes) => {
-                let foreign: Vec<u8> = b"FGLR\x01".iter().copied().cycle().take(bytes).collect();
-                self.file.write_all_at(&foreign, self.at).unwrap();
+                let noise: Vec<u8> = b"FGLR\x01".iter().copied().cycle().take(bytes).collect();
+                self.file.write_all_at(&noise, self.at).unwrap();
                 self.at += bytes as u64;
             }
         }
@@ -103,10 +103,10 @@ impl Segment {
         let mut found = Vec::new();
         while let Some(record) = scan.next_record().unwrap() {
             let entry = match record {
-                Scanned::Entry(_, payload) => Some(payload.to_vec()),
-                Scanned::Data(_) | Scanned::Torn(_) => None,
+                ScannedRecord::Entry(_, payload) => Some(payload.to_vec()),
+                ScannedRecord::Data(_) | ScannedRecord::Torn(_) => None,
             };
-            let is_torn = matches!(record, Scanned::Torn(_));
+            let is_torn = matches!(record, ScannedRecord::Torn(_));
             found.push((record.header().body.to_bytes()[0], is_torn, entry));
         }
         found
@@ -114,17 +114,17 @@ impl Segment {
 }
 
 #[test]
-fn a_segment_of_before_headers_has_no_header_and_no_records() {
+fn segment_from_before_headers_has_no_records() {
     let segment = Segment::new();
     segment.file.write_all_at(&[0x5A; 100_000], 0).unwrap();
     let mut scan = segment.scan();
     assert_eq!(scan.header(), None);
     assert_eq!(scan.next_record().unwrap(), None);
-    assert!(scan.foreign_bytes() > 90_000);
+    assert!(scan.unrecognized_bytes() > 90_000);
 }
 
 #[test]
-fn records_are_found_behind_a_damaged_header_of_the_segment() {
+fn damaged_segment_header_does_not_hide_records() {
     let mut segment = Segment::new().header(4);
     assert_eq!(segment.scan().header().map(|header| header.run), Some(4));
     segment.data(1, 100);
@@ -135,7 +135,7 @@ fn records_are_found_behind_a_damaged_header_of_the_segment() {
 }
 
 #[test]
-fn a_segment_under_the_name_of_another_has_no_header_and_foreign_records() {
+fn misnamed_segment_has_no_header_and_no_records() {
     let mut segment = Segment::new().header(4);
     segment.data(1, 100);
     let mut scan = SegmentScan::open(&segment.path, LogKind::Staging, NUMBER + 1).unwrap();
@@ -144,7 +144,7 @@ fn a_segment_under_the_name_of_another_has_no_header_and_foreign_records() {
 }
 
 #[test]
-fn torn_records_are_told_and_stepped_into() {
+fn torn_records_are_reported_and_scanned_inside() {
     let mut segment = Segment::new().header(1);
     let torn = segment.entry(1, &[1; 200]);
     segment.data(2, 5000);
@@ -158,7 +158,7 @@ fn torn_records_are_told_and_stepped_into() {
 }
 
 #[test]
-fn entries_across_the_edge_of_the_buffer_are_whole() {
+fn entries_across_buffer_edges_are_read_whole() {
     let mut segment = Segment::new().header(1);
     segment.data(1, SCAN_BUFFER_BYTES - 4 * HEADER_LEN);
     let payload = vec![7; ENTRY_RECORD_BYTES_MAX];
@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn a_scan_of_the_end_finds_every_record_that_begins_in_it() {
+fn tail_scan_finds_every_record_that_begins_in_it() {
     let mut segment = Segment::new().header(4);
     for body in 1..20 {
         segment.data(body, 40_000 + usize::from(body) * 64);

@@ -60,7 +60,7 @@ impl Convolution<'_> {
 /// A kernel for one instruction set.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    #[cfg_attr(not(test), expect(dead_code, reason = "what a test says that fails"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "printed by failing tests"))]
     pub(super) name: &'static str,
     /// Words per four packed weights.
     words: usize,
@@ -71,11 +71,11 @@ pub(super) struct Kernel {
 impl Kernel {
     /// Returns the best kernel for this processor.
     pub(super) fn current() -> &'static Self {
-        Self::of(Isa::current())
+        Self::for_isa(Isa::current())
     }
 
     /// Returns the best kernel up to an instruction set that this processor has.
-    pub(super) fn of(isa: Isa) -> &'static Self {
+    pub(super) fn for_isa(isa: Isa) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
         {
             if isa >= Isa::Avx512Gfni && is_x86_feature_detected!("avx512vnni") {
@@ -131,8 +131,8 @@ mod tests {
     /// 3 x 3 convolutions of different widths, including the largest weights and inputs. Bytes
     /// beyond the last column stay unchanged.
     #[test]
-    fn levels_make_the_same_bytes() {
-        let kernels: Vec<&Kernel> = Isa::supported().map(Kernel::of).collect();
+    fn isa_levels_give_the_same_bytes() {
+        let kernels: Vec<&Kernel> = Isa::supported().map(Kernel::for_isa).collect();
         for (columns, groups, blocks) in
             [(1, 1, 1), (16, 3, 2), (37, 6, 3), (48, 2, 1), (81, 1, 2), (96, 2, 3), (177, 1, 1)]
         {

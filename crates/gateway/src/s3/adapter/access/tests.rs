@@ -6,7 +6,7 @@ use s3s::host::S3Host as _;
 use super::{Hosts, check_headers};
 
 #[test]
-fn buckets_come_from_hosts() {
+fn bucket_is_parsed_from_host() {
     let hosts = Hosts::new(Some("S3.Example.org")).unwrap();
     for (host, bucket) in [
         ("localhost:9000", None),
@@ -31,7 +31,7 @@ fn code_of(name: &'static str, value: &'static str) -> Option<String> {
 }
 
 #[test]
-fn what_cannot_be_kept_is_not_ignored() {
+fn unsupported_headers_are_rejected() {
     for (name, value, code) in [
         ("x-amz-acl", "private", None),
         ("x-amz-acl", "public-read", Some("AccessControlListNotSupported")),

@@ -17,7 +17,7 @@ fn code(pairs: &[(&'static str, &'static str)]) -> String {
 }
 
 #[test]
-fn a_checksum_names_its_algorithm() {
+fn checksum_header_sets_the_algorithm() {
     let claim = from_headers(&headers(&[("x-amz-checksum-crc32", "AAAAAA==")]), Some(7)).unwrap();
     assert_eq!(claim.bytes, Some(7));
     assert_eq!(claim.algorithm, Some(ChecksumAlgorithm::Crc32));
@@ -29,7 +29,7 @@ fn a_checksum_names_its_algorithm() {
 }
 
 #[test]
-fn contradictions_and_nonsense_are_refused() {
+fn contradictory_claims_are_rejected() {
     let crc32 = ("x-amz-checksum-crc32", "AAAAAA==");
     assert_eq!(code(&[crc32, ("x-amz-checksum-crc32c", "AAAAAA==")]), "InvalidRequest");
     assert_eq!(code(&[("x-amz-checksum-crc32", "AAAA")]), "InvalidRequest");

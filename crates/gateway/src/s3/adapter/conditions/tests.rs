@@ -60,23 +60,23 @@ fn for_copy(name: &HeaderName) -> HeaderName {
 }
 
 #[test]
-fn entity_tags_outrank_dates() {
-    let (at, before) = (&date(0), &date(-1));
+fn entity_tags_take_precedence_over_dates() {
+    let (same, before) = (&date(0), &date(-1));
     let table: &[(&[(&HeaderName, &str)], u16)] = &[
         (&[], 200),
         (&[(&IF_MATCH, "\"abc\"")], 200),
         (&[(&IF_MATCH, "*")], 200),
         (&[(&IF_MATCH, "\"xyz\"")], 412),
-        (&[(&IF_UNMODIFIED_SINCE, at)], 200),
+        (&[(&IF_UNMODIFIED_SINCE, same)], 200),
         (&[(&IF_UNMODIFIED_SINCE, before)], 412),
         (&[(&IF_MATCH, "\"abc\""), (&IF_UNMODIFIED_SINCE, before)], 200),
         (&[(&IF_NONE_MATCH, "\"abc\"")], 304),
         (&[(&IF_NONE_MATCH, "*")], 304),
         (&[(&IF_NONE_MATCH, "\"xyz\"")], 200),
-        (&[(&IF_MODIFIED_SINCE, at)], 304),
+        (&[(&IF_MODIFIED_SINCE, same)], 304),
         (&[(&IF_MODIFIED_SINCE, before)], 200),
         (&[(&IF_NONE_MATCH, "\"abc\""), (&IF_MODIFIED_SINCE, before)], 304),
-        (&[(&IF_NONE_MATCH, "\"xyz\""), (&IF_MODIFIED_SINCE, at)], 200),
+        (&[(&IF_NONE_MATCH, "\"xyz\""), (&IF_MODIFIED_SINCE, same)], 200),
         (&[(&IF_MATCH, "\"xyz\""), (&IF_NONE_MATCH, "\"abc\"")], 412),
         // Lists, in one header line and in several.
         (&[(&IF_NONE_MATCH, "\"0\", \"abc\"")], 304),
@@ -103,7 +103,7 @@ fn entity_tags_outrank_dates() {
 }
 
 #[test]
-fn what_is_no_date_is_no_condition_of_a_read() {
+fn invalid_dates_are_ignored_on_reads() {
     for text in ["garbage", "0", "2023-11-14T22:13:20Z", "Tue, 14 Nov 2023 22:13:20 +0000"] {
         assert_eq!(status(&[(&IF_MODIFIED_SINCE, text)]), 200, "{text}");
         assert_eq!(status(&[(&IF_UNMODIFIED_SINCE, text)]), 200, "{text}");
@@ -118,7 +118,7 @@ fn what_is_no_date_is_no_condition_of_a_read() {
 }
 
 #[test]
-fn dates_have_three_forms() {
+fn http_dates_have_three_forms() {
     let expected = Some(784_111_777);
     for text in [
         "Sun, 06 Nov 1994 08:49:37 GMT",
@@ -133,7 +133,7 @@ fn dates_have_three_forms() {
 }
 
 #[test]
-fn a_range_is_of_the_object_that_is_known() {
+fn if_range_requires_the_same_object() {
     for (text, expected) in [
         ("\"abc\"", true),
         ("\"xyz\"", false),
@@ -151,7 +151,7 @@ fn a_range_is_of_the_object_that_is_known() {
 }
 
 #[test]
-fn writes_know_two_conditions() {
+fn write_conditions_are_parsed() {
     let parse = |name: &'static str, value: &'static str| {
         let pair = (HeaderName::from_static(name), HeaderValue::from_static(value));
         for_write(&HeaderMap::from_iter([pair]))

@@ -11,7 +11,7 @@ fn text(name: &str) -> String {
 }
 
 #[test]
-fn codes_and_statuses_are_those_of_s3() {
+fn archive_errors_map_to_s3_codes() {
     let rows = [
         (E::NoSuchBucket { bucket: text("b") }, "NoSuchBucket", 404),
         (E::BucketAlreadyOwnedByYou { bucket: text("b") }, "BucketAlreadyOwnedByYou", 409),
@@ -52,7 +52,7 @@ fn codes_and_statuses_are_those_of_s3() {
 }
 
 #[test]
-fn the_class_goes_with_the_state_and_paths_stay_home() {
+fn errors_include_class_but_no_local_paths() {
     let answer = to_s3_error(E::NotRestored { class: "DEEP_ARCHIVE" });
     assert_eq!(answer.headers().unwrap()[DETAIL], detail("StorageClass", "DEEP_ARCHIVE"));
     let answer = to_copy_error(E::NotRestored { class: "DEEP_ARCHIVE" });
@@ -72,7 +72,7 @@ fn the_class_goes_with_the_state_and_paths_stay_home() {
 }
 
 #[test]
-fn errors_name_what_they_are_about() {
+fn error_details_name_the_resource() {
     let rows = [
         (E::NoSuchBucket { bucket: text("b") }, vec![("BucketName", "b")]),
         (E::BucketNotEmpty { bucket: text("b") }, vec![("BucketName", "b")]),

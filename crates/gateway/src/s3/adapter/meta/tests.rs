@@ -3,7 +3,7 @@
 use super::without_framing;
 
 #[test]
-fn aws_chunked_is_not_kept() {
+fn aws_chunked_is_not_stored() {
     for (sent, kept) in [
         ("aws-chunked", None),
         ("gzip", Some("gzip")),

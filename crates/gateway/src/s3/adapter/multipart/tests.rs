@@ -1,4 +1,4 @@
-//! Which checksum types go with which algorithms, and which part numbers are valid.
+//! Checksum types of each algorithm, and valid part numbers.
 
 use fulgurite_archive::ChecksumAlgorithm::{Crc32, Crc64Nvme, Sha256};
 use s3s::dto::ChecksumType;
@@ -6,7 +6,7 @@ use s3s::dto::ChecksumType;
 use super::{is_full_object, part_number};
 
 #[test]
-fn only_crcs_combine() {
+fn checksum_type_depends_on_algorithm() {
     let full = ChecksumType::from_static(ChecksumType::FULL_OBJECT);
     let composite = ChecksumType::from_static(ChecksumType::COMPOSITE);
     for (algorithm, wanted, expected) in [
@@ -24,7 +24,7 @@ fn only_crcs_combine() {
 }
 
 #[test]
-fn parts_count_from_one() {
+fn part_numbers_start_at_one() {
     let numbers = [-1, 0, 1, 10_000, 10_001].map(|number| part_number(number).ok());
     assert_eq!(numbers, [None, None, Some(1), Some(10_000), None]);
 }

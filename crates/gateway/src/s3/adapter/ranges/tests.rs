@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use super::{for_read, parse, unsatisfiable};
 
 #[test]
-fn only_one_well_formed_range_counts() {
+fn malformed_and_multiple_ranges_are_ignored() {
     let from = |first, last| Some(ByteRange::From { first, last });
     let suffix = |bytes| Some(ByteRange::Suffix { bytes });
     for (text, expected) in [
@@ -43,7 +43,7 @@ fn only_one_well_formed_range_counts() {
 }
 
 #[test]
-fn two_lines_are_two_ranges() {
+fn repeated_range_header_is_ignored() {
     let mut headers = HeaderMap::new();
     assert_eq!(for_read(&headers), None);
     headers.append(RANGE, HeaderValue::from_static("bytes=0-1"));
@@ -53,7 +53,7 @@ fn two_lines_are_two_ranges() {
 }
 
 #[test]
-fn a_refusal_says_the_size() {
+fn unsatisfiable_range_reports_object_size() {
     let headers = [(RANGE, HeaderValue::from_static("bytes=9-"))].into_iter().collect();
     let error = unsatisfiable(&headers, 5);
     assert_eq!(error.headers().unwrap()["content-range"], "bytes */5");

@@ -29,7 +29,7 @@ fn parts(method: &str, target: &str, headers: &[(&str, &str)]) -> Parts {
     request.body(()).unwrap().into_parts().0
 }
 
-fn judge(parts: &Parts, bucket: Option<&str>, now: i64) -> &'static str {
+fn outcome(parts: &Parts, bucket: Option<&str>, now: i64) -> &'static str {
     let keys = Credentials::new("TESTACCESSKEY", "test/secret+key").unwrap();
     match verify(parts, bucket, &keys, Timestamp::from_second(now).unwrap()) {
         Ok(Some(_)) => "signed",
@@ -38,33 +38,33 @@ fn judge(parts: &Parts, bucket: Option<&str>, now: i64) -> &'static str {
     }
 }
 
-fn ask(method: &str, target: &str) -> &'static str {
-    judge(&parts(method, target, &[]), None, EXPIRES)
+fn outcome_of(method: &str, target: &str) -> &'static str {
+    outcome(&parts(method, target, &[]), None, EXPIRES)
 }
 
 #[test]
-fn urls_of_botocore_verify_until_they_expire() {
-    assert_eq!(ask("GET", PLAIN), "signed");
-    assert_eq!(ask("HEAD", HEAD), "signed");
-    assert_eq!(ask("GET", RENAMED), "signed");
+fn botocore_urls_verify_until_expiry() {
+    assert_eq!(outcome_of("GET", PLAIN), "signed");
+    assert_eq!(outcome_of("HEAD", HEAD), "signed");
+    assert_eq!(outcome_of("GET", RENAMED), "signed");
     let headers = [("x-amz-checksum-mode", "ENABLED")];
-    assert_eq!(judge(&parts("GET", WITH_HEADER, &headers), None, EXPIRES), "signed");
+    assert_eq!(outcome(&parts("GET", WITH_HEADER, &headers), None, EXPIRES), "signed");
     // With the bucket in the host, the path is only the key.
     let hosted = PLAIN.replacen("/vault", "", 1);
-    assert_eq!(judge(&parts("GET", &hosted, &[]), Some("vault"), EXPIRES), "signed");
-    assert_eq!(judge(&parts("GET", PLAIN, &[]), None, EXPIRES + 1), "AccessDenied");
-    assert_eq!(ask("GET", "/vault/a?acl"), "unsigned");
+    assert_eq!(outcome(&parts("GET", &hosted, &[]), Some("vault"), EXPIRES), "signed");
+    assert_eq!(outcome(&parts("GET", PLAIN, &[]), None, EXPIRES + 1), "AccessDenied");
+    assert_eq!(outcome_of("GET", "/vault/a?acl"), "unsigned");
 }
 
 #[test]
-fn nothing_near_them_verifies() {
+fn modified_urls_do_not_verify() {
     let mismatch = "SignatureDoesNotMatch";
     let changed = |from: &str, to: &str| {
         assert!(PLAIN.contains(from), "{from}");
-        ask("GET", &PLAIN.replace(from, to))
+        outcome_of("GET", &PLAIN.replace(from, to))
     };
     for method in ["HEAD", "PUT", "DELETE"] {
-        assert_eq!(ask(method, PLAIN), mismatch, "{method}");
+        assert_eq!(outcome_of(method, PLAIN), mismatch, "{method}");
     }
     assert_eq!(changed("c%2Bd", "c%2Be"), mismatch);
     assert_eq!(changed("/vault", "/other"), mismatch);
@@ -74,33 +74,33 @@ fn nothing_near_them_verifies() {
     assert_eq!(changed("QZr", "%21"), mismatch);
     assert_eq!(changed("QZrRyLodCHeWgH0%2F2CjEwwxJFUA%3D", ""), mismatch);
     assert_eq!(changed("TESTACCESSKEY", "TESTACCESSKEX"), "InvalidAccessKeyId");
-    assert_eq!(ask("GET", &RENAMED.replace("text%2Fplain", "text%2Fhtml")), mismatch);
+    assert_eq!(outcome_of("GET", &RENAMED.replace("text%2Fplain", "text%2Fhtml")), mismatch);
     for added in ["&acl", "&versionId=null", "&response-content-type=text%2Fhtml"] {
-        assert_eq!(ask("GET", &format!("{PLAIN}{added}")), mismatch, "{added}");
+        assert_eq!(outcome_of("GET", &format!("{PLAIN}{added}")), mismatch, "{added}");
     }
     for added in ["&list-type=2", "&prefix=a", "&x-amz-checksum-mode=ENABLED", "&attributes"] {
-        assert_eq!(ask("GET", &format!("{PLAIN}{added}")), "AccessDenied", "{added}");
+        assert_eq!(outcome_of("GET", &format!("{PLAIN}{added}")), "AccessDenied", "{added}");
     }
     for headers in [
         [("x-amz-checksum-mode", "ENABLED")],
         [("content-type", "text/plain")],
         [("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==")],
     ] {
-        assert_eq!(judge(&parts("GET", PLAIN, &headers), None, EXPIRES), mismatch, "{headers:?}");
+        assert_eq!(outcome(&parts("GET", PLAIN, &headers), None, EXPIRES), mismatch, "{headers:?}");
     }
-    assert_eq!(judge(&parts("GET", PLAIN, &[]), Some("vault"), EXPIRES), mismatch);
+    assert_eq!(outcome(&parts("GET", PLAIN, &[]), Some("vault"), EXPIRES), mismatch);
 }
 
 #[test]
-fn a_time_is_seconds_and_nothing_is_there_twice() {
+fn malformed_and_repeated_parameters_are_rejected() {
     for time in ["1.5", "4102444800x", "0x1", "%2B4102444800", "04102444800", "", "-1", "9e18"] {
         let target = PLAIN.replace("4102444800", time);
-        assert_eq!(ask("GET", &target), "AccessDenied", "{time}");
+        assert_eq!(outcome_of("GET", &target), "AccessDenied", "{time}");
     }
     for twice in ["&Expires=4102444800", "&AWSAccessKeyId=TESTACCESSKEY", "&Signature=a"] {
-        assert_eq!(ask("GET", &format!("{PLAIN}{twice}")), "AccessDenied", "{twice}");
+        assert_eq!(outcome_of("GET", &format!("{PLAIN}{twice}")), "AccessDenied", "{twice}");
     }
     for missing in ["&Expires=4102444800", "AWSAccessKeyId=TESTACCESSKEY&"] {
-        assert_eq!(ask("GET", &PLAIN.replace(missing, "")), "AccessDenied", "{missing}");
+        assert_eq!(outcome_of("GET", &PLAIN.replace(missing, "")), "AccessDenied", "{missing}");
     }
 }

@@ -11,30 +11,30 @@ use super::*;
 
 /// A directory that disappears or comes back before a call, in this sequence.
 #[derive(Debug)]
-struct Flapping {
+struct FlappingDirectory {
     inner: LocalFileSystem,
     folder: PathBuf,
     /// For each of the next calls: whether the directory exists.
-    there: Mutex<Vec<bool>>,
+    presence: Mutex<Vec<bool>>,
 }
 
-impl fmt::Display for Flapping {
+impl fmt::Display for FlappingDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Flapping")
+        f.write_str("FlappingDirectory")
     }
 }
 
-impl Flapping {
+impl FlappingDirectory {
     fn call(&self) {
-        let mut there = self.there.lock().unwrap();
-        if there.is_empty() {
+        let mut presence = self.presence.lock().unwrap();
+        if presence.is_empty() {
             return;
         }
-        let is_there = there.remove(0);
-        drop(there);
+        let is_present = presence.remove(0);
+        drop(presence);
         let away = self.folder.with_extension("away");
-        let (from, to) = if is_there { (&away, &self.folder) } else { (&self.folder, &away) };
-        if from.exists() && (is_there || !away.exists()) {
+        let (from, to) = if is_present { (&away, &self.folder) } else { (&self.folder, &away) };
+        if from.exists() && (is_present || !away.exists()) {
             // Like a disk mounted over whatever was written meanwhile.
             let _ = std::fs::remove_dir_all(to);
             std::fs::rename(from, to).unwrap();
@@ -43,7 +43,7 @@ impl Flapping {
 }
 
 #[async_trait]
-impl ObjectStore for Flapping {
+impl ObjectStore for FlappingDirectory {
     async fn put_opts(
         &self,
         location: &Path,
@@ -98,7 +98,7 @@ impl ObjectStore for Flapping {
 }
 
 #[tokio::test]
-async fn a_place_that_is_away_between_any_two_calls_says_nothing_of_what_is_in_it() {
+async fn missing_directory_never_reports_absent_blobs() {
     // All sequences of four calls, of which some consecutive ones find the directory missing.
     let courses = (0..4).flat_map(|from| (from..=4).map(move |to| (from, to)));
     for (from, to) in courses {
@@ -107,40 +107,40 @@ async fn a_place_that_is_away_between_any_two_calls_says_nothing_of_what_is_in_i
         let folder = temporary.path().join("place");
         std::fs::create_dir(&folder).unwrap();
         let inner = LocalFileSystem::new_with_prefix(&folder).unwrap();
-        let store = Flapping { inner, folder, there: Mutex::default() };
+        let store = FlappingDirectory { inner, folder, presence: Mutex::default() };
         let store = Arc::new(store);
         let blobs = BucketBlobs::new(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::default());
         let blobs = blobs.with_marker(true).await.unwrap();
-        let (there, new) = (Key::new("there").unwrap(), Key::new("a/new").unwrap());
-        blobs.create(&there, Bytes::from_static(b"bytes")).await.unwrap();
+        let (existing, new) = (Key::new("existing").unwrap(), Key::new("a/new").unwrap());
+        blobs.create(&existing, Bytes::from_static(b"bytes")).await.unwrap();
 
-        let set = |there: Vec<bool>| *store.there.lock().unwrap() = there;
+        let set = |presence: Vec<bool>| *store.presence.lock().unwrap() = presence;
         let flaps = || set((0..4).map(|call| !(from..to).contains(&call)).collect());
         let back = || {
             set(vec![true]);
             store.call();
         };
         flaps();
-        let got = blobs.get(&there, None).await;
+        let got = blobs.get(&existing, None).await;
         assert_ne!(got, Err(BlobError::NotFound), "{course}");
         back();
         flaps();
-        let head = blobs.head(&there).await.map(drop);
+        let head = blobs.head(&existing).await.map(drop);
         assert_ne!(head, Err(BlobError::NotFound), "{course}");
         back();
 
         flaps();
         let created = blobs.create(&new, Bytes::from_static(b"new")).await;
         back();
-        let is_there = blobs.get(&new, None).await.is_ok();
-        assert!(is_there || created.is_err(), "{course}: {created:?}");
+        let exists = blobs.get(&new, None).await.is_ok();
+        assert!(exists || created.is_err(), "{course}: {created:?}");
         let is_certain = matches!(created, Err(BlobError::Unavailable(_)));
-        assert!(!is_there || !is_certain, "{course}: {created:?}");
+        assert!(!exists || !is_certain, "{course}: {created:?}");
 
         flaps();
-        let deleted = blobs.delete(&there).await;
+        let deleted = blobs.delete(&existing).await;
         back();
-        let is_there = blobs.get(&there, None).await.is_ok();
-        assert_eq!(deleted.is_ok(), !is_there, "{course}: {deleted:?}");
+        let exists = blobs.get(&existing, None).await.is_ok();
+        assert_eq!(deleted.is_ok(), !exists, "{course}: {deleted:?}");
     }
 }

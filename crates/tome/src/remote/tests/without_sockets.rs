@@ -21,7 +21,7 @@ key = "own.key"
 "#;
 
 #[test]
-fn the_file_says_where_each_tome_is() {
+fn tomes_file_lists_each_tome_address() {
     let text = format!(
         "{HEAD}0 = {{ root = \"disk-0\" }}\n1 = {{ address = \"10.0.0.1:7443\" }}\n\
          10 = {{ address = \"tome.example:7443\" }}\n"
@@ -39,26 +39,26 @@ fn the_file_says_where_each_tome_is() {
 }
 
 #[test]
-fn a_file_that_is_wrong_is_told_why() {
+fn invalid_tomes_file_is_rejected_with_a_reason() {
     let check = |tomes: &str, expected: Expect| {
         let text = format!("{HEAD}{tomes}");
         expected.assert_eq(&TomesFile::parse(&text, Path::new("")).unwrap_err());
     };
-    check("", expect!["0 tomes are not from 1 to 1024"]);
+    check("", expect!["there are 0 tomes: 1 to 1024 are allowed"]);
     check(
         "0 = { address = \"a:1\" }\n2 = { address = \"a:2\" }",
-        expect!["tome 1 is missing: they are numbered from zero"],
+        expect!["tome 1 is missing: tomes are numbered from zero without gaps"],
     );
     check(
         "0 = { address = \"a:1\" }\n1 = { address = \"a:1\" }",
-        expect![[r#"tome 1: another tome is at "a:1" as well"#]],
+        expect![[r#"tome 1: another tome is at "a:1" too"#]],
     );
-    check("00 = { address = \"a:1\" }", expect![[r#""00" is no number of a tome"#]]);
-    check("0 = { address = \"a\" }", expect![[r#"tome 0: "a" is no host with a port"#]]);
+    check("00 = { address = \"a:1\" }", expect![[r#""00" is not the number of a tome"#]]);
+    check("0 = { address = \"a\" }", expect![[r#"tome 0: "a" is not a host with a port"#]]);
     check("0 = {}", expect!["tome 0 has neither an address nor a root"]);
     check(
         "0 = { address = \"a:1\", root = \"b\" }",
-        expect!["tome 0 has an address and a root: one is right"],
+        expect!["tome 0 has both an address and a root: give one of them"],
     );
     check(
         "0 = { address = \"a:1\" }\n0 = { address = \"a:2\" }",
@@ -81,34 +81,34 @@ fn a_file_that_is_wrong_is_told_why() {
         "#]],
     );
     let no_set = TomesFile::parse(&HEAD.replace("0707", "x"), Path::new("")).unwrap_err();
-    expect![[r#"set = "xx-x-4707-8707-xxx" is no id"#]].assert_eq(&no_set);
+    expect![[r#"set = "xx-x-4707-8707-xxx" is not an id"#]].assert_eq(&no_set);
     let none = TomesFile::read(Path::new("/nowhere/tomes.toml")).unwrap_err();
     assert_eq!(none.kind(), ErrorKind::NotFound);
 }
 
 #[test]
-fn errors_come_back_as_they_were() {
+fn errors_round_trip_over_the_wire() {
     let tome = TomeId::new(4);
     let same = [
         TomesError::from(TomeError::NoObject { name: "a".to_owned() }),
         TomeError::ObjectExists { name: "b".to_owned() }.into(),
-        TomesError::GivenUp { tome, why: "it burns".to_owned() },
-        TomesError::Away { tome, why: "nobody knows".to_owned() },
-        TomesError::Unanswered { tome, why: "it is late".to_owned() },
+        TomesError::GivenUp { tome, why: "it is on fire".to_owned() },
+        TomesError::Away { tome, why: "the cable is unplugged".to_owned() },
+        TomesError::Unanswered { tome, why: "it is too slow".to_owned() },
     ];
-    for given in same {
-        let found = error(tome, &status(&given));
-        assert_eq!(format!("{found:?}"), format!("{given:?}"));
+    for expected in same {
+        let found = error(tome, &status(&expected));
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     }
     let others = [
         TomeError::SegmentLost { bad: 3, parity: 2 }.into(),
         TomesError::Invalid { what: "no".to_owned() },
         TomeError::Full { what: "objects" }.into(),
     ];
-    for given in others {
-        let found = error(tome, &status(&given));
-        assert_eq!(found.kind(), given.kind());
-        assert!(found.to_string().ends_with(&given.to_string()), "{found}");
+    for expected in others {
+        let found = error(tome, &status(&expected));
+        assert_eq!(found.kind(), expected.kind());
+        assert!(found.to_string().ends_with(&expected.to_string()), "{found}");
     }
     // Without an answer of a tome the outcome is unknown; a busy tome did nothing.
     let unknown = error(tome, &tonic::Status::unavailable("the connection broke"));
@@ -119,7 +119,7 @@ fn errors_come_back_as_they_were() {
 
 /// Compares the published proto file with the messages defined here.
 #[test]
-fn the_proto_file_is_what_is_spoken() {
+fn proto_file_matches_wire_messages() {
     let text = include_str!("../../../proto/tome.proto");
     for call in CALLS {
         let name = call.strip_prefix("/fulgurite.tome.v1.Tome/").unwrap();
@@ -155,7 +155,7 @@ fn the_proto_file_is_what_is_spoken() {
 }
 
 #[test]
-fn messages_of_version_1_stay_as_they_are() {
+fn message_format_v1_is_stable() {
     use fulgurite_tome_core::message::Message;
     use fulgurite_tome_core::{GroupId, Member, Version};
     let (set, from, to) =
@@ -163,8 +163,8 @@ fn messages_of_version_1_stay_as_they_are() {
     let (group, member) = (GroupId::new(5), Member::new(1));
     let query =
         Message::Query { group, member, version: Version::new(300), floor: Version::new(9) };
-    let letter = crate::remote::peer_network::letter(set, from, to, &query).unwrap();
-    let text: String = letter.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
+    let message = crate::remote::peer_network::encode_message(set, from, to, &query).unwrap();
+    let text: String = message.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect();
     expect!["0a100707070707070707070707070707070710031804220701010501ac0209"].assert_eq(&text);
-    assert_eq!(crate::remote::encoding::message(&letter.body).unwrap(), query);
+    assert_eq!(crate::remote::encoding::message(&message.body).unwrap(), query);
 }

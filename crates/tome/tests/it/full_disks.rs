@@ -71,11 +71,11 @@ async fn until_given_up(shelf: &Shelf, set: &TomeSet) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_full_or_read_only_for_a_while_is_waited_for() {
-    for is_awake in [false, true] {
+async fn full_or_read_only_storage_is_retried() {
+    for is_metadata_store in [false, true] {
         for is_full in [true, false] {
             let shelf = Shelf::new();
-            let place = |tome| match is_awake {
+            let place = |tome| match is_metadata_store {
                 true => metadata(&shelf.folder, tome),
                 false => root(&shelf.folder, tome),
             };
@@ -95,10 +95,10 @@ async fn what_is_full_or_read_only_for_a_while_is_waited_for() {
                     return set.stop();
                 }
             }
-            let context = format!("awake {is_awake}, full {is_full}");
+            let context = format!("metadata store: {is_metadata_store}, full {is_full}");
             let acknowledged = until_given_up(&shelf, &set).await;
-            let told = set.status().await.reasons;
-            assert!(told.iter().any(|why| why.contains("tried again")), "{context}: {told:?}");
+            let reported = set.status().await.reasons;
+            assert!(reported.iter().any(|why| why.contains("retried")), "{context}: {reported:?}");
             for one in &mounted {
                 if is_full {
                     one.empty();

@@ -71,7 +71,7 @@ fn places(set: &TomeSet, names: &[String]) -> BTreeMap<String, TomeId> {
 }
 
 #[tokio::test]
-async fn a_lost_tome_is_made_anew_by_one_that_is_added() {
+async fn lost_tome_is_rebuilt_on_an_added_one() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
@@ -89,7 +89,7 @@ async fn a_lost_tome_is_made_anew_by_one_that_is_added() {
     assert_eq!(status.reasons.len(), 1, "{:?}", status.reasons);
     let own: Vec<&String> =
         names.iter().filter(|name| set.tome_of(name).unwrap() == lost).collect();
-    assert!(own.len() > 2, "what is lost is known");
+    assert!(own.len() > 2, "lost objects are known");
     let planned = set.rebuild(lost).await.unwrap();
     assert!(!planned.under_way.is_empty());
     let status = shelf.moved(&set).await;
@@ -113,7 +113,7 @@ async fn a_lost_tome_is_made_anew_by_one_that_is_added() {
 }
 
 #[tokio::test]
-async fn two_lost_tomes_come_back_and_seats_without_room_wait_for_it() {
+async fn member_slots_without_room_wait_for_added_tomes() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
@@ -152,7 +152,7 @@ async fn two_lost_tomes_come_back_and_seats_without_room_wait_for_it() {
 }
 
 #[tokio::test]
-async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
+async fn rebuild_does_not_wait_for_another_lost_tome() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 24).await;
@@ -160,7 +160,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
     // Another one of its groups.
     let own = names.iter().find(|name| set.tome_of(name).unwrap() == first).unwrap();
     let group = set.groups_of(own).unwrap().remove(0);
-    let second = group.seats().iter().map(|seat| seat.tome).find(|tome| *tome != first).unwrap();
+    let second = group.seats().iter().map(|slot| slot.tome).find(|tome| *tome != first).unwrap();
     set.stop();
     drop(set);
     lose(&shelf.folder, first);
@@ -175,7 +175,7 @@ async fn one_of_two_lost_tomes_is_made_anew_without_waiting_for_the_other() {
     assert_eq!(status.moves.out, BTreeSet::from([first]));
     let took = shelf.clock.clock().passed().since(begun);
     // No move waits until a silent member is skipped.
-    assert!(took < SILENT_MEMBER_TIMEOUT, "{took:?} for {planned} seats");
+    assert!(took < SILENT_MEMBER_TIMEOUT, "{took:?} for {planned} moves");
     for (number, name) in names.iter().enumerate() {
         let read = shelf.wait(set.get(name)).await.unwrap();
         assert_eq!(read, content(name, number), "{name}");
@@ -193,7 +193,7 @@ pub(crate) fn carry(shelf: &Shelf, tome: TomeId, is_back: bool) {
 }
 
 #[tokio::test]
-async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
+async fn returning_tome_keeps_member_slots_that_have_not_moved() {
     for some_move in [false, true] {
         let shelf = Shelf::new();
         let set = shelf.init();
@@ -242,7 +242,7 @@ async fn a_tome_that_was_only_away_keeps_the_seats_that_have_not_moved() {
 }
 
 #[tokio::test]
-async fn what_no_parity_had_is_lost_with_its_tome_and_told() {
+async fn unprotected_object_is_lost_with_its_tome_and_reported() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 8).await;
@@ -258,8 +258,8 @@ async fn what_no_parity_had_is_lost_with_its_tome_and_told() {
     let set = shelf.init();
     set.rebuild(tome).await.unwrap();
     let status = shelf.moved(&set).await;
-    let told: Vec<&String> = status.reasons.iter().filter(|why| why.contains("late")).collect();
-    assert_eq!(told.len(), 1, "{:?}", status.reasons);
+    let reported: Vec<&String> = status.reasons.iter().filter(|why| why.contains("late")).collect();
+    assert_eq!(reported.len(), 1, "{:?}", status.reasons);
     assert_eq!(set.tome_of("late").unwrap_err().kind(), ErrorKind::NotFound);
     all_there(&shelf, &set, &names).await;
     // Its name is free.
@@ -269,7 +269,7 @@ async fn what_no_parity_had_is_lost_with_its_tome_and_told() {
 }
 
 #[tokio::test]
-async fn a_seat_goes_to_another_when_who_was_to_have_it_is_lost() {
+async fn member_slot_is_replanned_when_its_target_is_lost() {
     let shelf = Shelf::new();
     let set = shelf.init();
     let names = fill(&shelf, &set, 0, 8).await;

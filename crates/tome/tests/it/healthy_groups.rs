@@ -6,20 +6,20 @@ use fulgurite_tome::{SetOptions, TomeSet};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::ErrorKind;
 
-use crate::rebuilt::fill;
+use crate::rebuild::fill;
 use crate::shelf::{BLOCK, Shelf, lose, noise, root};
 
 /// Clock steps within which anything else is protected: some hours.
-const TURNS: u32 = 6000;
+const STEPS: u32 = 6000;
 
-fn is_whole(set: &TomeSet, name: &str, lost: TomeId) -> bool {
+fn is_in_healthy_group(set: &TomeSet, name: &str, lost: TomeId) -> bool {
     let groups = set.groups_of(name).unwrap();
-    assert_eq!(groups.len(), 1, "an object lies in one region");
-    !groups[0].seats().iter().any(|seat| seat.tome == lost)
+    assert_eq!(groups.len(), 1, "an object is in one region");
+    !groups[0].seats().iter().any(|slot| slot.tome == lost)
 }
 
 #[tokio::test]
-async fn new_objects_go_to_whole_groups_while_those_have_room() {
+async fn new_objects_prefer_healthy_groups() {
     let shelf = Shelf::new();
     shelf.add();
     let set = shelf.init();
@@ -35,7 +35,7 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
         let name = format!("new {number}");
         let bytes = noise(&name, (number % 5 + 1) * BLOCK);
         let tome = shelf.wait(set.put(&name, bytes.clone())).await.unwrap();
-        assert!(is_whole(&set, &name, lost), "{name} of tome {tome}");
+        assert!(is_in_healthy_group(&set, &name, lost), "{name} of tome {tome}");
         assert!(!set.is_stranded(&name).unwrap());
         put.insert(name, bytes);
     }
@@ -45,14 +45,14 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
     let reasons = set.status().await.reasons;
     assert!(!reasons.iter().any(|why| why.contains("every group with room")), "{reasons:?}");
     // When those are full any group takes it, and the status reports that.
-    let mut beside = BTreeSet::new();
+    let mut unhealthy = BTreeSet::new();
     for number in 0..2000 {
         let name = format!("more {number}");
         match shelf.wait(set.put(&name, noise(&name, 12 * BLOCK))).await {
-            Ok(_) if is_whole(&set, &name, lost) => {}
+            Ok(_) if is_in_healthy_group(&set, &name, lost) => {}
             Ok(_) => {
-                beside.insert(name);
-                if beside.len() == 3 {
+                unhealthy.insert(name);
+                if unhealthy.len() == 3 {
                     break;
                 }
             }
@@ -64,7 +64,7 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
             Err(error) => panic!("{name}: {error}"),
         }
     }
-    assert_eq!(beside.len(), 3);
+    assert_eq!(unhealthy.len(), 3);
     let reasons = set.status().await.reasons;
     assert!(reasons.iter().any(|why| why.contains("every group with room")), "{reasons:?}");
     for (name, bytes) in &put {
@@ -74,39 +74,39 @@ async fn new_objects_go_to_whole_groups_while_those_have_room() {
 }
 
 #[tokio::test]
-async fn where_every_group_has_the_lost_tome_it_is_said_and_goes_on_after_the_rebuild() {
+async fn lack_of_healthy_groups_is_reported_until_rebuild() {
     let shelf = Shelf::new();
-    let of = |count: u32| {
+    let options = |count: u32| {
         let roots = (0..count).map(TomeId::new).map(|tome| (tome, root(&shelf.folder, tome)));
         SetOptions { roots: roots.collect(), ..shelf.options() }
     };
-    let set = TomeSet::init(of(5)).unwrap();
+    let set = TomeSet::init(options(5)).unwrap();
     let names = fill(&shelf, &set, 0, 10).await;
     set.stop();
     drop(set);
     let lost = TomeId::new(2);
     lose(&shelf.folder, lost);
 
-    let set = TomeSet::open(of(5)).unwrap();
+    let set = TomeSet::open(options(5)).unwrap();
     let reasons = set.status().await.reasons;
-    let said = "every group with room has a lost tome (2)";
-    assert!(reasons.iter().any(|why| why.contains(said)), "{reasons:?}");
+    let expected = "every group with room has a lost tome (2)";
+    assert!(reasons.iter().any(|why| why.contains(expected)), "{reasons:?}");
     // Groups with a lost parity cannot protect anything.
     let mut waits = Vec::new();
     for number in 0..8 {
         let name = format!("new {number}");
         shelf.wait(set.put(&name, noise(&name, 900))).await.unwrap();
-        assert!(!is_whole(&set, &name, lost) && !set.is_stranded(&name).unwrap());
+        assert!(!is_in_healthy_group(&set, &name, lost) && !set.is_stranded(&name).unwrap());
         let group = set.groups_of(&name).unwrap().remove(0);
         let data = group.split().data() as usize;
-        if group.seats()[data..].iter().any(|seat| seat.tome == lost) {
+        if group.seats()[data..].iter().any(|slot| slot.tome == lost) {
             waits.push(name);
         }
     }
     assert!(!waits.is_empty());
     for name in &waits {
         let mut protected = std::pin::pin!(set.protected(name));
-        for _ in 0..TURNS / 8 {
+        for _ in 0..STEPS / 8 {
             let turn = std::time::Duration::from_micros(300);
             assert!(tokio::time::timeout(turn, &mut protected).await.is_err(), "{name}");
             shelf.clock.advance(fulgurite_units::Duration::from_secs(2));
@@ -115,15 +115,15 @@ async fn where_every_group_has_the_lost_tome_it_is_said_and_goes_on_after_the_re
     set.stop();
     drop(set);
 
-    let set = TomeSet::init(of(6)).unwrap();
+    let set = TomeSet::init(options(6)).unwrap();
     set.rebuild(lost).await.unwrap();
     let status = shelf.moved(&set).await;
-    assert!(!status.reasons.iter().any(|why| why.contains(said)), "{:?}", status.reasons);
+    assert!(!status.reasons.iter().any(|why| why.contains(expected)), "{:?}", status.reasons);
     for name in &waits {
         shelf.wait(set.protected(name)).await.unwrap();
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), noise(name, 900));
     }
-    assert_eq!(set.list().len(), names.len() + 8, "none is lost, and none is there twice");
+    assert_eq!(set.list().len(), names.len() + 8, "none is lost or duplicated");
     assert_eq!(set.groups_of("nothing").unwrap_err().kind(), ErrorKind::NotFound);
     set.stop();
 }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
 
-use super::hands::Hands;
-use super::measure::{Taken, taken};
+use super::clock_advancer::ClockAdvancer;
+use super::measure::{Cost, measure_cost};
 use super::plain;
 use super::shelf::{OBJECT, Shelf};
 
@@ -21,14 +21,14 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
     for round in 0..rounds {
         let write = |bytes: u64| {
             rustix::fs::sync();
-            let took = taken(|| plain::write(folder, shelf.noise(), bytes));
+            let took = measure_cost(|| plain::write(folder, shelf.noise(), bytes));
             plain::paths(folder).for_each(|path| std::fs::remove_file(path).unwrap());
             (bytes, took)
         };
         let put = || {
             // Leftover dirty pages must not delay the measurement.
             rustix::fs::sync();
-            let _hands = Hands::turn(&shelf.clock);
+            let _advancer = ClockAdvancer::start(&shelf.clock);
             put(&shelf, round, mib)
         };
         let (local, ours, (plain_bytes, plain)) = if round % 2 == 0 {
@@ -51,15 +51,15 @@ pub(crate) fn print(folder: &Path, mib: usize, rounds: usize) {
 }
 
 /// Prints one round on the real clock.
-pub(crate) fn print_rests(folder: &Path, mib: usize) {
-    let shelf = Shelf::going(folder);
+pub(crate) fn print_real_clock(folder: &Path, mib: usize) {
+    let shelf = Shelf::with_real_clock(folder);
     rustix::fs::sync();
     let (local, ours) = put(&shelf, 0, mib);
     println!("{{\"mib\":{mib},{}}}", line(local, ours));
 }
 
-fn line(local: f64, ours: Taken) -> String {
-    let Taken { wall, processor, written, read } = ours;
+fn line(local: f64, ours: Cost) -> String {
+    let Cost { wall, processor, written, read } = ours;
     format!(
         "\"local_s\":{local:.4},\"protected_s\":{wall:.4},\"processor_s\":{processor:.4},\
          \"written\":{written},\"read\":{read}"
@@ -67,13 +67,14 @@ fn line(local: f64, ours: Taken) -> String {
 }
 
 /// Returns seconds until the last object was acknowledged, and the cost until all were protected.
-fn put(shelf: &Shelf, round: usize, mib: usize) -> (f64, Taken) {
+fn put(shelf: &Shelf, round: usize, mib: usize) -> (f64, Cost) {
     let count = (mib << 20) / OBJECT;
     let object = |number| {
         (format!("round {round} object {number}"), shelf.object(round * count + number, OBJECT))
     };
     let objects: Vec<_> = (0..count).map(object).collect();
     let (local, begin) = (Cell::new(0.0), Instant::now());
-    let took = taken(|| shelf.put_all(&objects, || local.set(begin.elapsed().as_secs_f64())));
+    let took =
+        measure_cost(|| shelf.put_all(&objects, || local.set(begin.elapsed().as_secs_f64())));
     (local.get(), took)
 }

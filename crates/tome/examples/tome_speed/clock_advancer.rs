@@ -16,61 +16,61 @@ const STEP_MAX: Duration = Duration::from_secs(120);
 /// Poll interval.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_micros(300);
 /// CPU time in seconds that this process may use between two polls and still count as idle.
-const NOTHING: f64 = 5e-5;
+const IDLE_CPU_MAX: f64 = 5e-5;
 /// Idle polls in a row that count as quiet.
-const QUIET_LOOKS: u32 = 3;
+const QUIET_POLLS: u32 = 3;
 
 /// A thread that advances the clock until it is dropped.
-pub(crate) struct Hands {
-    ends: Arc<AtomicBool>,
+pub(crate) struct ClockAdvancer {
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Hands {
+impl ClockAdvancer {
     /// Starts the thread.
-    pub(crate) fn turn(clock: &ManualClock) -> Self {
-        let ends = Arc::<AtomicBool>::default();
-        let (clock, ended) = (clock.clone(), Arc::clone(&ends));
+    pub(crate) fn start(clock: &ManualClock) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let (clock, is_stopping) = (clock.clone(), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
             let mut step = STEP;
-            while !ended.load(Ordering::Acquire) {
-                let was_quiet = wait_until_quiet(|| ended.load(Ordering::Acquire));
+            while !is_stopping.load(Ordering::Acquire) {
+                let was_quiet = wait_until_quiet(|| is_stopping.load(Ordering::Acquire));
                 let more = Duration::from_nanos(step.as_nanos() / 2 * 3).min(STEP_MAX);
                 step = if was_quiet { more } else { STEP };
                 clock.advance(step);
             }
         });
-        Self { ends, thread: Some(thread) }
+        Self { stop, thread: Some(thread) }
     }
 }
 
-impl Drop for Hands {
+impl Drop for ClockAdvancer {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::Release);
+        self.stop.store(true, Ordering::Release);
         self.thread.take().map(JoinHandle::join).unwrap().unwrap();
     }
 }
 
 /// Returns when no other thread of this process has run for some polls and none waits for the disk,
-/// or when `ends` says so. Returns whether that was so from the beginning.
-pub(crate) fn wait_until_quiet(ends: impl Fn() -> bool) -> bool {
+/// or when `is_stopping` returns true. Returns whether that was so from the beginning.
+pub(crate) fn wait_until_quiet(is_stopping: impl Fn() -> bool) -> bool {
     let others = || process_s() - thread_s();
-    let (mut before, mut quiet, mut looks) = (others(), 0, 0);
-    while quiet < QUIET_LOOKS && !ends() {
+    let (mut before, mut quiet, mut polls) = (others(), 0, 0);
+    while quiet < QUIET_POLLS && !is_stopping() {
         std::thread::sleep(POLL_INTERVAL);
         let now = others();
-        quiet = if now - before < NOTHING && !waits_for_disk() { quiet + 1 } else { 0 };
-        (before, looks) = (now, looks + 1);
+        quiet = if now - before < IDLE_CPU_MAX && !waits_for_disk() { quiet + 1 } else { 0 };
+        (before, polls) = (now, polls + 1);
     }
     // The first poll sees the work that the clock step itself caused: each tome checks the clock.
-    looks <= QUIET_LOOKS + 1
+    polls <= QUIET_POLLS + 1
 }
 
 /// Returns whether some thread of this process waits for the disk.
 fn waits_for_disk() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.filter_map(Result::ok).any(|thread| {
-        // A thread that has ended waits for nothing.
+        // A thread that has stop waits for nothing.
         let text = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let state = text.rsplit(") ").next().and_then(|rest| rest.chars().next());
         state == Some('D')
