@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use fulgurite_tome::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome::{SetOptions, TomeSet, UnpluggedTome};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{ByteCount, ErrorKind};
@@ -101,7 +101,7 @@ fn check(point: &str, count: u32) -> bool {
 
 /// Puts, protects and deletes, loses a tome and rebuilds it, and prints what was acknowledged.
 async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
-    let fail = FailPoints::armed(point, count).unwrap();
+    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     let say = |what: &str| {
         let mut out = std::io::stdout();
@@ -134,8 +134,8 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     say(&format!("unknown {unknown}"));
     remove(&metadata(&shelf.folder, unknown));
     let of_survey = || match INVENTORY.contains(&point) {
-        true => FailPoints::armed(point, count).unwrap(),
-        false => FailPoints::default(),
+        true => FailPoints::armed(&FAIL_POINTS, point, count).unwrap(),
+        false => FailPoints::unarmed(&FAIL_POINTS),
     };
     let set = TomeSet::open(SetOptions { fail: of_survey(), ..shelf.options() }).unwrap();
     inventory(shelf, &set, unknown).await;
@@ -152,8 +152,8 @@ async fn be_killed(shelf: &Shelf, (point, count): (&str, u32)) {
     shelf.add();
     // Other points were passed above.
     let is_of_seats = FAIL_POINTS.iter().skip_while(|of| **of != SEATS_FROM).any(|of| *of == point);
-    let fail = FailPoints::armed(point, count).unwrap();
-    let fail = if is_of_seats { fail } else { FailPoints::default() };
+    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
+    let fail = if is_of_seats { fail } else { FailPoints::unarmed(&FAIL_POINTS) };
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     if point == REMOVAL_KEPT {
         say("deleting 3");

@@ -123,6 +123,7 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let files = platters.iter().map(|of| format!("platters/{}.glass", of.platter));
     let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
     let (done, total) = progress.bytes();
+    let (done, total) = (done.get(), total.get());
     assert_eq!(done, total);
     // A platter file ends with a record after its tracks; each frame of a copy has a tag.
     let (records, frames) = (1024 * platters.len() as u64, 2 * 2);

@@ -3,21 +3,6 @@
 use super::*;
 
 #[test]
-fn a_part_that_begins_anew_takes_back_what_it_said() {
-    let progress = Arc::<Progress>::default();
-    progress.set(5, 100);
-    let (mut one, mut two) = (progress.part(), progress.part());
-    one.at(30);
-    two.at(20);
-    assert_eq!(progress.bytes(), (55, 100));
-    one.at(0);
-    assert_eq!(progress.bytes(), (25, 100));
-    one.at(40);
-    progress.add(60);
-    assert_eq!(progress.bytes(), (100, 100), "never more than all");
-}
-
-#[test]
 fn sets_are_estimated_as_they_will_be_filled() {
     let geometry = Geometry::profile("demo").unwrap();
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());
