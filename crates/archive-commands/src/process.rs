@@ -2,6 +2,7 @@
 //! bytes for ids.
 
 use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_tier::FailPoints;
 
 /// Restricts files that this process creates to its owner: an archive holds secrets.
 pub(crate) fn restrict_umask() {
@@ -26,6 +27,17 @@ pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u
             format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
         ExitError::new(Exit::Config, message).into()
     })
+}
+
+/// Returns these fail points, with that of a crash test armed if it is one of them.
+pub(crate) fn fail_points(points: &'static [&'static str]) -> anyhow::Result<FailPoints> {
+    match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
+        Some((name, count)) if points.contains(&name.trim_end_matches(":panic")) => {
+            FailPoints::armed(points, &name, count)
+                .map_err(|reason| ExitError::new(Exit::Config, reason).into())
+        }
+        Some(_) | None => Ok(FailPoints::unarmed(points)),
+    }
 }
 
 /// Returns unpredictable random bytes.

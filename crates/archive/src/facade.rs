@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_catalog::KeyValue as _;
-use fulgurite_glass::{LibraryWatch, Machine, Progress, Verification};
+use fulgurite_glass::{LibraryWatch, Machine, Verification};
+use fulgurite_tier::Progress;
 use fulgurite_units::{Clock, PlatterId, UploadId};
 use futures::future::BoxFuture;
 

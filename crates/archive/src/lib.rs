@@ -40,9 +40,10 @@ pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
 pub use fulgurite_glass::{
-    DecodeStatus, DecodeWorker, LibrarySnapshot, LibraryStep, LibraryWatch, Machine, Progress,
-    Seen, Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
+    DecodeStatus, DecodeWorker, LibrarySnapshot, LibraryStep, LibraryWatch, Machine, Seen, Stop,
+    Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };
+pub use fulgurite_tier::Progress;
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
 pub use objects::body::{ObjectReader, ObjectWriter};
 pub use objects::multipart::PartWriter;

@@ -11,7 +11,8 @@ use fulgurite_catalog::{
     CatalogError, Committer, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView,
     Transaction,
 };
-use fulgurite_glass::{FailPoints, Panics, Platters, Shared};
+use fulgurite_glass::{Panics, Platters, Shared};
+use fulgurite_tier::FailPoints;
 use fulgurite_units::{ArchiveId, Clock, UnixTime};
 
 use crate::bodies::cipher::random_bytes;
@@ -104,6 +105,13 @@ fn identity(config: &ArchiveConfig) -> Result<Identity> {
     write_identity(&config.data, archive)
 }
 
+/// Returns the fail points, with that of a test armed.
+fn fail_points(armed: Option<&(String, u32)>) -> Result<FailPoints> {
+    let Some((name, count)) = armed else { return Ok(FailPoints::unarmed(&FAIL_POINTS)) };
+    FailPoints::armed(&FAIL_POINTS, name, *count)
+        .map_err(|what| ArchiveError::InvalidArgument { what })
+}
+
 impl ArchiveState {
     /// Opens or creates the data directory. Blocks on the disk.
     pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
@@ -163,8 +171,7 @@ impl ArchiveState {
         keys: KeyTable,
         (lock, space): (File, Arc<Space>),
     ) -> Result<Self> {
-        let fail = FailPoints::new(&FAIL_POINTS, config.fail_point.as_ref())
-            .map_err(|what| ArchiveError::InvalidArgument { what })?;
+        let fail = fail_points(config.fail_point.as_ref())?;
         let room = Arc::clone(&space);
         let before_reopen = move |error: &CatalogError| room.make_room(error.is_out_of_space());
         // First of all changes: with an older key table this fails, and nothing may be changed.

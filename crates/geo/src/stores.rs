@@ -22,12 +22,12 @@
 //! ([`Certainty`]). No call is retried implicitly. Not here: what rows mean and how sites agree.
 
 mod address;
+mod backoff;
 mod blob;
 mod bucket;
 mod checksum;
 mod directory;
 pub mod doctor;
-mod entropy;
 mod error;
 mod etcd;
 pub mod fragment;
@@ -44,11 +44,14 @@ mod scan;
 mod table;
 mod transact;
 
+/// Source of tags and backoffs.
+pub use fulgurite_tier::Entropy;
+
 pub use address::{Address, AddressError};
+pub use backoff::{Backoff, NoBackoff, RuntimeBackoff};
 pub use blob::{Blob, BlobMeta};
 pub use bucket::{BucketBlobs, BucketTable, StatusConnector};
 pub use directory::{DirectoryStep, DirectoryTable, FaultHook};
-pub use entropy::{Backoff, Entropy, NoBackoff, RuntimeBackoff};
 pub use error::{BlobError, Cause, Certainty, OpenError, TableError, TransactError};
 pub use etcd::{EtcdOptions, EtcdTable};
 pub use key::{Key, KeyError, Tag};

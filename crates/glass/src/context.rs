@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fulgurite_catalog::{Committer, KeyValue};
 use fulgurite_glass_core::control::LibraryShape;
 use fulgurite_platter::Geometry;
+use fulgurite_tier::FailPoints;
 use fulgurite_units::{ArchiveId, ByteCount, Clock, Instant, PlatterId, UnixTime};
 
 use crate::config::GlassConfig;
@@ -18,7 +19,7 @@ use crate::medium::SimulatedMedium;
 use crate::platter_files::PlatterFiles;
 use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow};
-use crate::{FailPoints, Panics, PlatterFileSource, PlattersError, Result};
+use crate::{Panics, PlatterFileSource, PlattersError, Result};
 
 /// What an archive shares with its glass tier.
 pub struct Shared {

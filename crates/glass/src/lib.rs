@@ -46,7 +46,7 @@ pub use carry::{Carrier, FarStatus};
 pub use context::Shared;
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
-pub use fail_point::{FAIL_POINTS, FailPoints};
+pub use fail_point::FAIL_POINTS;
 pub use far::{FarLibrary, ReadPlatter};
 pub use fetch::{Fetched, PlatterVisit, SetRecovery, ShardRequest};
 pub use fulgurite_glass_core::control::Machine;
@@ -54,7 +54,6 @@ pub use library_driver::{LibrarySnapshot, LibraryStep, LibraryWatch, Seen, Watch
 pub use limits::SEALED_ENTRY_BYTES_MAX;
 pub use panics::Panics;
 pub use platters::Platters;
-pub use progress::{Part, Progress};
 pub use recover::{ListedShard, ListsReport, Recovered, SalvagedRows, find_archive, platter_files};
 pub use rows::SPACES;
 pub use seal::{Excluded, SealReadiness, SealTrigger};

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_platter::{PlatterSink, PlatterSource};
+use fulgurite_tier::Progress;
 use fulgurite_units::PlatterId;
 
 use self::direct::Direct;
-use crate::{PlattersError, Progress, Result};
+use crate::{PlattersError, Result};
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use fulgurite_catalog::{ReadView, Transaction};
 use fulgurite_glass_core::control::Machine;
+use fulgurite_tier::Progress;
 use fulgurite_units::{ByteCount, PlatterId};
 
 use crate::carry::{self, Carrier};
@@ -17,7 +18,6 @@ use crate::config::{GlassConfig, LibraryOptions};
 use crate::context::{Context, Shared};
 use crate::fetch::{Fetched, Fetcher, PlatterVisit, SetRecovery, ShardRequest};
 use crate::library_driver::{LibraryWatch, LiveLibrary};
-use crate::progress::Progress;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::{self, SealFailures, SealReadiness, SealTrigger, Sealer};
 use crate::status::{
@@ -262,6 +262,7 @@ impl Platters {
         let unverified = self.live.get().map(|live| live.library.unverified());
         let (waiting, age, warning) = unverified.map_or((0, None, None), |all| all.status());
         let (seal_troubles, sets_given_up) = self.failures.status(context.passed());
+        let (sealed, to_seal) = self.sealing.bytes();
         Ok(GlassStatus {
             profile: context.geometry.profile.clone(),
             fidelity: context.medium.name(),
@@ -270,7 +271,7 @@ impl Platters {
             unverified_platters: waiting as u64,
             unverified_age: age,
             unverified_trouble: warning,
-            seal_bytes: self.sealing.bytes(),
+            seal_bytes: (sealed.get(), to_seal.get()),
             seal_troubles,
             sets_given_up,
             repaired: context.repairs.counts(),

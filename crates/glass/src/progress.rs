@@ -1,67 +1,6 @@
-//! Progress of a long call, for monitoring: bytes of tracks that were written and read, and bytes
-//! of restored copies that were read, with their totals.
-//!
-//! No decision depends on it, so it may lag a little behind what it counts. Rates and the remaining
-//! time are computed by the reader.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+//! How many bytes of tracks a seal will write, for its progress.
 
 use fulgurite_platter::Geometry;
-
-/// Bytes done, and bytes in total. The total may grow or shrink while a call runs: what will be
-/// sealed next is estimated until it is planned.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl Progress {
-    /// Returns bytes done and bytes in total: both zero when nothing is in progress.
-    #[must_use]
-    pub fn bytes(&self) -> (u64, u64) {
-        let total = self.total.load(Ordering::Relaxed);
-        (self.done.load(Ordering::Relaxed).min(total), total)
-    }
-
-    /// Resets it to this much done of this total.
-    pub fn set(&self, done: u64, total: u64) {
-        self.done.store(done, Ordering::Relaxed);
-        self.total.store(total, Ordering::Relaxed);
-    }
-
-    /// Adds bytes that were done.
-    pub(crate) fn add(&self, bytes: u64) {
-        self.done.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Starts counting a part of the work that reports its own progress, and may have to start
-    /// over.
-    #[must_use]
-    pub fn part(self: &Arc<Self>) -> Part {
-        Part { progress: Arc::clone(self), done: 0 }
-    }
-}
-
-/// A part of the work.
-#[derive(Debug)]
-pub struct Part {
-    progress: Arc<Progress>,
-    done: u64,
-}
-
-impl Part {
-    /// Sets how much of it is done, which may be less than before.
-    pub fn set_done(&mut self, done: u64) {
-        let all = &self.progress.done;
-        match done.checked_sub(self.done) {
-            Some(more) => all.fetch_add(more, Ordering::Relaxed),
-            None => all.fetch_sub(self.done - done, Ordering::Relaxed),
-        };
-        self.done = done;
-    }
-}
 
 /// Returns the bytes of all tracks of a platter that holds this many user bytes.
 #[must_use]

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass_core::plan::{ZoneState, choose_zones};
+use fulgurite_tier::Progress;
 use fulgurite_units::{
     ErrorKind, Instant, ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain,
 };
@@ -30,7 +31,7 @@ use fulgurite_units::{
 use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::plan::{drop_orphan_plans, drop_plan, plan_set};
-use crate::progress::{Progress, platter_bytes, sets_bytes};
+use crate::progress::{platter_bytes, sets_bytes};
 use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
@@ -240,7 +241,7 @@ impl Sealer {
 
     fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<End> {
         let mut released = Sealed::default();
-        let (before, _) = self.progress.bytes();
+        let before = self.progress.bytes().0.get();
         loop {
             self.context.check_stopping()?;
             let row = self.row(set)?;

@@ -10,6 +10,7 @@ use fulgurite_catalog::{
     Batch, CatalogError, Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue,
     ReadView, Space, Transaction, Visitor,
 };
+use fulgurite_tier::FailPoints;
 use fulgurite_units::{ArchiveId, ByteCount, ManualClock, ObjectId, PlatterId, SetId, UnixTime};
 
 use crate::config::{
@@ -20,9 +21,8 @@ use crate::plan::plan_set;
 use crate::rows::{PLANS, SPACES};
 use crate::seal::Sealer;
 use crate::{
-    Backlog, Bodies, Context, Excluded, FAIL_POINTS, FailPoints, FarLibrary, IngestedBody,
-    KeepReason, PlacedShard, PlatterFiles, ReadAt, Released, Result, Shard, Shared, WaitingBody,
-    cipher_crc,
+    Backlog, Bodies, Context, Excluded, FAIL_POINTS, FarLibrary, IngestedBody, KeepReason,
+    PlacedShard, PlatterFiles, ReadAt, Released, Result, Shard, Shared, WaitingBody, cipher_crc,
 };
 
 const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
@@ -110,7 +110,7 @@ fn context(
         folder: platters,
         clock: ManualClock::at(NOW).clock(),
         panics: Arc::default(),
-        fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
+        fail: Arc::new(FailPoints::unarmed(&FAIL_POINTS)),
         stopping: Arc::default(),
         far,
     };

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::keys;
 use fulgurite_glass_core::control::TrackSpan;
 use fulgurite_platter::{PlatterReader, TrackBuffer, Verification, VerifyReport};
+use fulgurite_tier::{Part, Progress};
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use crate::context::Context;
 use crate::far::{self, OpenPlatter};
 use crate::library_driver::{self, LiveLibrary, Pace, Pass, Read, ReadDeadline, Verify};
 use crate::medium::MediumHandle;
-use crate::progress::{Part, Progress, platter_bytes};
+use crate::progress::platter_bytes;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::write_set::glass_error;
@@ -126,7 +127,7 @@ impl Verifier {
                 Ok(Some(report)) => Ok(report),
                 Err(error) => {
                     // A later read begins at its first track.
-                    part.set_done(0);
+                    part.set(0);
                     Err(error)
                 }
             };
@@ -159,7 +160,7 @@ impl Verifier {
         while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
             self.context.check_stopping()?;
             let done = found.tracks_done();
-            part.set_done(u64::from(done) * track_bytes);
+            part.set(u64::from(done) * track_bytes);
             if !pace.can_continue(done) && done < tracks {
                 *paused = Some((reader, found));
                 return Ok(None);
@@ -180,7 +181,7 @@ impl Verifier {
     fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
         let mut part = self.progress.part();
         loop {
-            part.set_done(0);
+            part.set(0);
             let error = match self.read_whole(platter, &mut part) {
                 Err(error @ PlattersError::Undecoded { .. }) => error,
                 read => return read,
@@ -198,7 +199,7 @@ impl Verifier {
         let reader = self.open(platter)?;
         let mut buffer = TrackBuffer::new();
         let track_bytes = track_bytes(&reader);
-        let mut on_progress = |done: u32, _: u32| part.set_done(u64::from(done) * track_bytes);
+        let mut on_progress = |done: u32, _: u32| part.set(u64::from(done) * track_bytes);
         reader.verify(&self.medium, &mut buffer, &mut on_progress).map_err(glass_error(platter))
     }
 

@@ -22,6 +22,7 @@ use fulgurite_platter::{
     Blank, FormatVersion, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
     PlatterRole, PlatterWriter, SetMember, WriteDrive, list_entry_bytes,
 };
+use fulgurite_tier::Progress;
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use self::finisher::{Finisher, with_finisher};
@@ -29,7 +30,7 @@ use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{
     Bodies, Context, IngestedBody, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles,
-    PlattersError, Progress, Result, cipher_crc, joined_crc,
+    PlattersError, Result, cipher_crc, joined_crc,
 };
 
 type Writer = PlatterWriter<PlatterFileSink>;

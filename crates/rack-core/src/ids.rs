@@ -1,42 +1,10 @@
 //! Ids of classes and operations, and sets of places of one group. The ids of places and groups are
 //! in `disks`.
 
-use std::fmt;
-
+use fulgurite_units::{index, number};
 use serde::{Deserialize, Serialize};
 
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident, $int:ty) => {
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
-            Deserialize,
-        )]
-        pub struct $name($int);
-
-        impl $name {
-            /// Creates an id.
-            #[must_use]
-            pub const fn new(number: $int) -> Self {
-                Self(number)
-            }
-
-            /// Returns the number.
-            #[must_use]
-            pub const fn get(self) -> $int {
-                self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
-    };
-}
-
-number!(
+index!(
     /// A class: groups of which one at a time may spin.
     ClassId,
     u32
@@ -46,14 +14,6 @@ number!(
     OpId,
     u64
 );
-
-impl ClassId {
-    /// Returns the number as an index into a slice.
-    #[must_use]
-    pub const fn as_usize(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A set of places of one group, as a bit for each position in the group.
 #[derive(

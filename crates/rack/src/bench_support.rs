@@ -9,9 +9,9 @@ use fulgurite_disks::{Simulated, Times};
 use fulgurite_rack_core::{Policy, Shape, presets};
 use fulgurite_units::{Clock, Ratio, Seed};
 
-use crate::fail_point::FailPoints;
 use crate::work::Injected;
 use crate::{Entropy, RackOptions, Result, ScrubPolicy, StacksError};
+use crate::{FAIL_POINTS, FailPoints};
 
 /// Returns the shape of all of them: 48 disks.
 ///
@@ -40,7 +40,7 @@ pub fn options(folder: &Path, clock: Clock) -> Result<RackOptions> {
         entropy: Entropy::new(draw),
         scrub: ScrubPolicy::default(),
         rated_spin_ups: None,
-        fail: FailPoints::default(),
+        fail: FailPoints::unarmed(&FAIL_POINTS),
         injected: Injected::default(),
         shape,
     })

@@ -104,6 +104,10 @@ impl ObjectStoreError for StacksError {
         }
     }
 
+    fn invalid(detail: String) -> Self {
+        Self::Invalid { detail }
+    }
+
     fn exists(key: String) -> Self {
         Self::Exists { key }
     }

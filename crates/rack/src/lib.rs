@@ -20,7 +20,7 @@ pub mod bench_support;
 pub mod blob;
 mod driver;
 mod error;
-pub mod fail_point;
+mod fail_point;
 mod fault;
 pub mod format;
 pub mod index;
@@ -31,11 +31,15 @@ mod store;
 pub mod work;
 
 pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Notification, Snapshot};
+pub use fail_point::FAIL_POINTS;
+/// What options and operations of all tiers take.
+pub use fulgurite_tier::{Entropy, FailPoints, Progress};
+
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
 pub use fulgurite_disks::PlaceId;
 pub use scrub::ScrubPolicy;
-pub use store::{Entropy, RackOptions, RackStore, RepairProgress, Report};
+pub use store::{RackOptions, RackStore, Report};
 pub use work::Found;
 
 #[cfg(test)]

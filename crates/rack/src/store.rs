@@ -14,7 +14,6 @@ mod identify;
 mod objects;
 mod open;
 mod pipe;
-mod progress;
 mod read_repairs;
 mod repair;
 mod staging;
@@ -25,13 +24,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
-use fulgurite_tier::ObjectStoreError as _;
+use fulgurite_tier::{NewObject, ObjectStoreError as _};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-pub use open::{Entropy, RackOptions};
-pub use progress::RepairProgress;
+pub use open::RackOptions;
 pub use repair::Report;
 
 use self::read_repairs::ReadRepairs;
@@ -42,7 +40,7 @@ use crate::format::Coding;
 use crate::index::{Index, Mode, Object, ObjectRow};
 use crate::limits::INLINE_BYTES_MAX;
 use crate::work::{DiskContext, Group, Job, gc, repair_blob, write};
-use crate::{Result, StacksError};
+use crate::{Entropy, Result, StacksError};
 
 /// A rack as an object store. Clones refer to the same rack.
 #[derive(Clone, Debug)]
@@ -153,16 +151,10 @@ impl Inner {
     }
 
     /// Puts an object. Returns its sequence once it is durable.
-    async fn put(
-        self: &Arc<Self>,
-        key: &str,
-        source: Source,
-        length: u64,
-        attributes: Vec<(String, String)>,
-        mode: Mode,
-    ) -> Result<u64> {
+    async fn put(self: &Arc<Self>, object: NewObject, source: Source, length: u64) -> Result<u64> {
+        let NewObject { key, attributes, mode, .. } = object;
         let modified_ms = self.clock.now().as_millis();
-        let object = Object { key: key.to_owned(), modified_ms, attributes };
+        let object = Object { key, modified_ms, attributes };
         // An object with attributes becomes a blob even if small, so that it can be recovered from
         // the disks.
         if length <= INLINE_BYTES_MAX && object.attributes.is_empty() {
@@ -171,7 +163,7 @@ impl Inner {
             read.map_err(|error| StacksError::Internal { detail: error.to_string() })?;
             return self.index().put_inline(object, bytes, mode).await;
         }
-        self.check_precondition(key, mode)?;
+        self.check_precondition(&object.key, mode)?;
         self.put_blob(object, source, ByteCount::new(length), mode).await
     }
 

@@ -59,8 +59,8 @@ pub use write::{Job, write};
 pub use find::find;
 pub use identify::{identify, initialize};
 
+use crate::FailPoints;
 use crate::blob::ReadMode;
-use crate::fail_point::FailPoints;
 use crate::index::{DiskRow, Index, RoomRow};
 
 /// Folder of a disk for its stacks.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
-use fulgurite_rack::fail_point::{FAIL_POINTS, FailPoints};
 use fulgurite_rack::work::{DISK_FILE, Injected};
 use fulgurite_rack::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_rack::{FAIL_POINTS, FailPoints};
 use fulgurite_rack_core::{Policy, Shape, presets};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use object_store::path::Path as Key;
@@ -74,7 +74,8 @@ fn check(point: &str, count: u32) -> bool {
 
 /// Puts, damages, repairs, deletes and puts again, and prints what was acknowledged.
 async fn be_killed(folder: &Path, point: &str, count: u32) {
-    let (options_of, clock) = options(folder, FailPoints::armed(point, count).unwrap());
+    let (options_of, clock) =
+        options(folder, FailPoints::armed(&FAIL_POINTS, point, count).unwrap());
     let rack = RackStore::init(options_of).await.unwrap();
     let mut printed = String::new();
     let mut print_line = |detail: &str| {
@@ -127,14 +128,14 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     drop(rack);
     std::fs::remove_dir_all(folder.join("rack")).unwrap();
     print_line("index lost");
-    let (options, _) = options(folder, FailPoints::armed(point, count).unwrap());
+    let (options, _) = options(folder, FailPoints::armed(&FAIL_POINTS, point, count).unwrap());
     let rack = RackStore::adopt(options, id).await.unwrap();
     rack.recover().await.unwrap();
     print_line("done");
 }
 
 async fn inspect(folder: &Path, printed: &[&str], context: &str) {
-    let (options, _) = options(folder, FailPoints::default());
+    let (options, _) = options(folder, FailPoints::unarmed(&FAIL_POINTS));
     let rack = if printed.contains(&"index lost") {
         // The disks name their rack.
         let text = std::fs::read_to_string(root(folder, PlaceId::new(1)).join(DISK_FILE)).unwrap();

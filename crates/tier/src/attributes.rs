@@ -7,7 +7,7 @@ const METADATA: &str = "metadata-";
 
 /// Converts attributes to the pairs that are stored, sorted by name.
 #[must_use]
-pub fn attribute_pairs(attributes: &Attributes) -> Vec<(String, String)> {
+pub(crate) fn attribute_pairs(attributes: &Attributes) -> Vec<(String, String)> {
     let named = attributes.iter().filter_map(|(attribute, value)| {
         let name = match attribute {
             Attribute::ContentDisposition => "content-disposition".to_owned(),
@@ -29,7 +29,7 @@ pub fn attribute_pairs(attributes: &Attributes) -> Vec<(String, String)> {
 
 /// Converts stored pairs back to attributes.
 #[must_use]
-pub fn attributes(attribute_pairs: &[(String, String)]) -> Attributes {
+pub(crate) fn attributes(attribute_pairs: &[(String, String)]) -> Attributes {
     let attribute = |name: &str| match name {
         "content-disposition" => Some(Attribute::ContentDisposition),
         "content-encoding" => Some(Attribute::ContentEncoding),

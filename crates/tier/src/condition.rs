@@ -8,7 +8,7 @@ use crate::{Mode, ObjectStoreError, generic_error};
 ///
 /// # Errors
 /// When it is an update without the entity tag that it expects.
-pub fn mode<E: ObjectStoreError>(mode: &PutMode) -> object_store::Result<Mode> {
+pub(crate) fn mode<E: ObjectStoreError>(mode: &PutMode) -> object_store::Result<Mode> {
     match mode {
         PutMode::Overwrite => Ok(Mode::Overwrite),
         PutMode::Create => Ok(Mode::Create),

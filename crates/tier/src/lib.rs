@@ -1,7 +1,9 @@
-//! What key-value object stores share: `object_store`'s preconditions, attributes, listings and
-//! errors, in terms of an index that returns a page of keys at a time.
+//! What the tiers share: `object_store`'s trait over a store of objects by key, fail points, and the
+//! source of random bytes.
 //!
 //! ```text
+//! objects                 the trait of a store by key, and `object_store`'s over it
+//! upload                  uploads in parts, likewise
 //! mode                    the precondition of a put
 //! condition               how object_store states that
 //! attributes              object attributes, as names with values
@@ -9,6 +11,10 @@
 //! removal                 removes a stream of objects
 //! listing                 pages of an index, as listings with and without folders
 //! to_object_store_error   converts a store's errors to those of `object_store`
+//! conformance             the suite that stores of objects pass
+//! fail_points             where a test may kill the process
+//! progress                bytes done of a long operation
+//! entropy                 random bytes, injected
 //! ```
 //!
 //! Each store brings its own index and decides where its bytes live. Not here: bytes, and
@@ -16,18 +22,28 @@
 
 mod attributes;
 mod condition;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod entropy;
 mod entry;
+mod fail_points;
 mod listing;
 mod mode;
+mod objects;
+mod progress;
 mod removal;
 mod to_object_store_error;
+mod upload;
 
-pub use attributes::{attribute_pairs, attributes};
-pub use condition::mode;
+use attributes::{attribute_pairs, attributes};
+use condition::mode;
+pub use entropy::Entropy;
 pub use entry::{Entry, put_result};
+pub use fail_points::FailPoints;
 pub use listing::{Cursor, Keys, list, list_with_delimiter};
 pub use mode::Mode;
-pub use removal::remove_all;
-pub use to_object_store_error::{
-    ObjectStoreError, ObjectStoreErrorKind, generic_error, to_generic_error, to_object_store_error,
-};
+pub use objects::{KeyedStore, NewObject, ReadOptions, adapter};
+pub use progress::{Part, Progress};
+pub use to_object_store_error::{ObjectStoreError, ObjectStoreErrorKind, to_generic_error};
+use to_object_store_error::{generic_error, to_object_store_error};
+pub use upload::KeyedUpload;

@@ -32,11 +32,11 @@ pub trait Keys: Send + Sync + 'static {
     fn page(&self, prefix: &str, cursor: &Cursor) -> Result<Vec<Entry>, Self::ObjectStoreError>;
 }
 
-/// Lists all objects in a folder and below.
+/// Lists all objects in a folder and below, after a key.
 pub fn list<K: Keys + Clone>(
     keys: K,
     prefix: Option<&Path>,
-    cursor: Cursor,
+    after: Option<String>,
 ) -> BoxStream<'static, Result<ObjectMeta>> {
     let prefix = folder(prefix);
     let page = move |cursor: Option<Cursor>| {
@@ -49,7 +49,7 @@ pub fn list<K: Keys + Clone>(
             Ok::<_, object_store::Error>(Some((stream::iter(metas), next)))
         }
     };
-    stream::try_unfold(Some(cursor), page).try_flatten().boxed()
+    stream::try_unfold(Some(after.map_or(Cursor::Start, Cursor::After)), page).try_flatten().boxed()
 }
 
 /// Lists the objects in a folder and its subfolders.
@@ -83,7 +83,7 @@ pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<L
 
 /// Returns the key prefix of a folder, with its slash: `prefix` is a folder, not the start of a
 /// name.
-fn folder(prefix: Option<&Path>) -> String {
+pub(crate) fn folder(prefix: Option<&Path>) -> String {
     match prefix.map(AsRef::as_ref) {
         None | Some("") => String::new(),
         Some(prefix) => format!("{prefix}{DELIMITER}"),

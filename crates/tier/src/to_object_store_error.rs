@@ -26,6 +26,9 @@ pub trait ObjectStoreError: std::error::Error + Send + Sync + Sized + 'static {
     /// Returns what the error means.
     fn error_kind(&self) -> ObjectStoreErrorKind;
 
+    /// The error of a request that can never succeed.
+    fn invalid(what: String) -> Self;
+
     /// The error when an object exists under the key already.
     fn exists(key: String) -> Self;
 
@@ -42,7 +45,7 @@ pub trait ObjectStoreError: std::error::Error + Send + Sync + Sized + 'static {
 }
 
 /// Converts an error that concerns one object.
-pub fn to_object_store_error<E: ObjectStoreError>(location: &Path, error: E) -> Error {
+pub(crate) fn to_object_store_error<E: ObjectStoreError>(location: &Path, error: E) -> Error {
     let path = location.to_string();
     match error.error_kind() {
         ObjectStoreErrorKind::NotFound => Error::NotFound { path, source: Box::new(error) },
@@ -58,7 +61,7 @@ pub fn to_generic_error<E: ObjectStoreError>(error: E) -> Error {
 }
 
 /// Wraps an error that fits no other variant of `object_store`'s.
-pub fn generic_error<E: ObjectStoreError>(
+pub(crate) fn generic_error<E: ObjectStoreError>(
     source: Box<dyn std::error::Error + Send + Sync>,
 ) -> Error {
     Error::Generic { store: E::STORE, source }

@@ -4,38 +4,8 @@
 
 use std::fmt;
 
+use fulgurite_units::{index, number};
 use serde::{Deserialize, Serialize};
-
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident, $int:ty) => {
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
-            Deserialize,
-        )]
-        pub struct $name($int);
-
-        impl $name {
-            /// Returns the id with this number.
-            #[must_use]
-            pub const fn new(number: $int) -> Self {
-                Self(number)
-            }
-
-            /// The number.
-            #[must_use]
-            pub const fn get(self) -> $int {
-                self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
-    };
-}
 
 number!(
     /// A tome of a set.
@@ -47,7 +17,7 @@ number!(
     GroupId,
     u32
 );
-number!(
+index!(
     /// A member of a group: the data regions first, then those with parity.
     Member,
     u8
@@ -57,7 +27,7 @@ number!(
     RegionIndex,
     u32
 );
-number!(
+index!(
     /// A block of one region, by its number in it. Groups compute with blocks of one offset.
     Offset,
     u32
@@ -94,12 +64,6 @@ impl fmt::Display for RegionId {
 }
 
 impl Member {
-    /// The number as an index.
-    #[must_use]
-    pub const fn as_usize(self) -> usize {
-        self.0 as usize
-    }
-
     /// Returns the member at a position below [`crate::limits::GROUP_MEMBERS_MAX`].
     ///
     /// # Panics
@@ -111,12 +75,6 @@ impl Member {
 }
 
 impl Offset {
-    /// The number as an index.
-    #[must_use]
-    pub const fn as_usize(self) -> usize {
-        self.0 as usize
-    }
-
     /// Returns the offset at a position below [`crate::limits::REGION_BLOCKS_MAX`].
     ///
     /// # Panics

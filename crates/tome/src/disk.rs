@@ -18,7 +18,7 @@ use fulgurite_tome_core::object_assembler::{ExpectedObject, ObjectAssembler, Ver
 use fulgurite_tome_core::{Layout, Offset, PhysicalBlock, RegionIndex, Version};
 use fulgurite_units::ErrorKind;
 
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::identity::{self, BLOCKS_PREFIX, TomeIdentity};
 use crate::limits::{HEADER_BYTES, LABEL_BYTES};
 use crate::{Result, TomesError};

@@ -47,7 +47,7 @@ pub use status::{ListedObject, ObjectPage, TomeStatus};
 
 use self::disk_worker::StageEnd;
 use self::event_loop::Loop;
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::faults::FaultInjector;
 use crate::identity::TomeIdentity;
 use crate::limits::INBOX_MAX;

@@ -9,7 +9,7 @@ use fulgurite_tome_core::{Layout, TomeId};
 use fulgurite_units::{ErrorKind, TomeSetId, error_chain};
 use serde::{Deserialize, Serialize};
 
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::limits::IDENTITY_BYTES_MAX;
 use crate::{Result, TomesError};
 

@@ -22,7 +22,7 @@ mod byte_string;
 mod disk;
 mod driver;
 mod error;
-pub mod fail_point;
+mod fail_point;
 mod faults;
 mod handshake;
 mod identity;
@@ -51,6 +51,10 @@ pub use driver::{
     Checked, Done, Holdings, ListedObject, MembershipStatus, ObjectPage, Reply, TomeRequest,
     TomeStatus,
 };
+pub use fail_point::FAIL_POINTS;
+/// What options of all tiers take.
+pub use fulgurite_tier::{Entropy, FailPoints};
+
 pub use error::{Result, TomesError};
 pub use faults::{FaultInjector, InjectedFault};
 pub use handshake::{HandshakeReply, SetHandshake};
@@ -62,7 +66,7 @@ pub use network::Network;
 pub use piece_store::ObjectLocation;
 pub use query::{Requester, TomeQuery, TomeReply};
 pub use set::{
-    DegradedReadCounts, Entropy, GroupChecked, InventoryProgress, MoveStatus, Moves, RebuiltTome,
+    DegradedReadCounts, GroupChecked, InventoryProgress, MoveStatus, Moves, RebuiltTome,
     RemoteHandle, SetLink, SetOptions, SetStatus, StandaloneOptions, TomeSet,
 };
 pub use standalone::{Session, StandaloneTome};

@@ -33,7 +33,7 @@ use fulgurite_tome_core::pending::PendingList;
 use fulgurite_tome_core::{Layout, Offset, RegionIndex, TomeId};
 use rustix::fs::FlockOperation;
 
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::identity::TomeIdentity;
 use crate::limits::{LOAD_PAGE_MAX, METADATA_BLOCK_CACHE, METADATA_WRITE_BUFFER};
 use crate::rows::{

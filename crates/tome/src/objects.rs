@@ -40,9 +40,11 @@ mod upload;
 mod watch;
 
 pub use error::{Result, StoreError};
+/// How far a long operation is.
+pub use fulgurite_tier::Progress;
 pub use fulgurite_tome_core::TomeId;
 pub use inventory::InventoryResult;
-pub use operator::{Compared, Progress, Rebuilt, Scrubbed};
+pub use operator::{Compared, Rebuilt, Scrubbed};
 pub use recovery::Found;
 pub use snapshot::{BudgetSnapshot, MoveSnapshot, ScrubSnapshot, Snapshot, TomeSnapshot};
 pub use store::{PutGuarantee, StoreOptions, TomeStore, Totals};

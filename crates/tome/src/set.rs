@@ -45,7 +45,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
-pub use options::{Entropy, SetOptions, StandaloneOptions};
+pub use options::{SetOptions, StandaloneOptions};
 pub use remotes::{RemoteHandle, SetLink};
 use start::start_counter;
 pub(crate) use start::{put_room, start_standalone};
@@ -61,8 +61,8 @@ pub use self::operator::GroupChecked;
 use self::remotes::Remotes;
 use self::slot_mover::Mover;
 pub use self::slot_mover::{MoveStatus, Moves};
+use crate::FailPoints;
 use crate::driver::{Done, Driver, Reply, TomeRequest, TomeStatus};
-use crate::fail_point::FailPoints;
 use crate::faults::{FaultInjector, InjectedFault};
 use crate::limits::{
     LOAD_PAGE_MAX, NAME_BYTES_MAX, NAMES_LISTED_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES,

@@ -29,7 +29,7 @@ use fulgurite_tome_core::{CodeParams, GroupId, Layout, TomeError, TomeId};
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::limits::{GROUPS_MAX, TOMES_MAX};
 use crate::metadata_store::{config, lock};
 use crate::start_counts::{CountedStore, StartCountsRow};

@@ -22,7 +22,6 @@ use fulgurite_tome_core::{
 };
 use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
-use crate::fail_point::FailPoints;
 use crate::rows::{
     BlockRow, DELTAS, DeltaBytes, DeltaRow, DeltaRow1, FloorRow, MemberSlotRow, MembershipRow,
     ObjectRow, PendingRow, ScrubRow, TomeRow, delta_key,
@@ -31,6 +30,7 @@ use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
 use crate::start_counts::{CopyAge, StartCountsRow, StartRow};
 use crate::{Disk, Label, MetadataStore, TOME_FILE, TomeIdentity, TomesError, identity};
+use crate::{FAIL_POINTS, FailPoints};
 
 const REGION: RegionIndex = RegionIndex::new(1);
 
@@ -228,7 +228,7 @@ fn committed_rows_survive_restarts() {
     for (number, rows) in all_kinds_of_rows().chunks(2).enumerate() {
         rows.iter().for_each(|row| expected.apply(row).unwrap());
         let store = MetadataStore::open(&path, &identity).unwrap();
-        store.commit(rows, &FailPoints::default()).unwrap();
+        store.commit(rows, &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
         assert_same(&store.load(&identity).unwrap(), &expected);
         drop(store);
         if number % 4 == 0 {
@@ -238,7 +238,7 @@ fn committed_rows_survive_restarts() {
     }
     // The same in one commit.
     let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
-    store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
+    store.commit(&all_kinds_of_rows(), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
     let floor = expected.region(RegionIndex::new(2)).unwrap();
     let stored: Vec<u32> = floor.stored().map(|(_, version, _)| version.get()).collect();
@@ -257,7 +257,7 @@ fn another_delta(version: u32) -> Row {
 fn delta_bytes_are_written_once_and_slots_are_reused() {
     let folder = tempfile::tempdir().unwrap();
     let identity = own(0);
-    let fail = FailPoints::default();
+    let fail = FailPoints::unarmed(&FAIL_POINTS);
     let path = folder.path().join("deltas");
     let length = || std::fs::metadata(&path).unwrap().len();
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
@@ -297,7 +297,7 @@ impl Versioned for DeltaRow1 {
 #[test]
 fn delta_rows_v1_are_read_applied_and_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let (identity, fail) = (own(0), FailPoints::default());
+    let (identity, fail) = (own(0), FailPoints::unarmed(&FAIL_POINTS));
     let store = MetadataStore::init(folder.path(), &identity).unwrap();
     let mut expected = TomeMetadata::new(identity.tome, identity.layout);
     all_kinds_of_rows().iter().for_each(|row| expected.apply(row).unwrap());
@@ -321,7 +321,7 @@ fn delta_rows_v1_are_read_applied_and_removed() {
 #[test]
 fn wrong_or_missing_delta_bytes_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let (identity, fail) = (own(0), FailPoints::default());
+    let (identity, fail) = (own(0), FailPoints::unarmed(&FAIL_POINTS));
     let store = MetadataStore::init(folder.path(), &identity).unwrap();
     store.commit(&all_kinds_of_rows(), &fail).unwrap();
     let path = folder.path().join("deltas");
@@ -416,12 +416,12 @@ fn rebuild_rows_survive_restarts() {
     for row in moves() {
         expected.apply(&row).unwrap();
         let store = MetadataStore::open(&path, &identity).unwrap();
-        store.commit(&[row], &FailPoints::default()).unwrap();
+        store.commit(&[row], &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
         assert_same(&store.load(&identity).unwrap(), &expected);
     }
     // The same in one commit.
     let store = MetadataStore::init(&folder.path().join("other"), &identity).unwrap();
-    store.commit(&moves(), &FailPoints::default()).unwrap();
+    store.commit(&moves(), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     assert_same(&store.load(&identity).unwrap(), &expected);
     assert_eq!(expected.regions().count(), 2, "one was dropped");
     let latest = expected.region(REGION).unwrap().latest();
@@ -444,7 +444,7 @@ fn metadata_store_of_another_tome_or_in_use_is_rejected() {
     .assert_eq(&refused(&own(0), false));
     let store = MetadataStore::init(&path, &own(0)).unwrap();
     expect![[r#""PATH/lock" is in use by another process"#]].assert_eq(&refused(&own(0), true));
-    store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
+    store.commit(&all_kinds_of_rows(), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     drop(store);
     expect![[r#"the metadata store "PATH" cannot be used: it belongs to tome 0, not to tome 1"#]]
         .assert_eq(&refused(&own(1), true));
@@ -466,8 +466,8 @@ fn inconsistent_rows_are_errors_not_panics() {
     let bad = |row: Row| {
         let folder = tempfile::tempdir().unwrap();
         let store = MetadataStore::init(folder.path(), &own(0)).unwrap();
-        store.commit(&all_kinds_of_rows(), &FailPoints::default()).unwrap();
-        store.commit(&[row], &FailPoints::default()).unwrap();
+        store.commit(&all_kinds_of_rows(), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
+        store.commit(&[row], &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
         let error = store.load(&own(0)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         error.to_string().replace("the metadata store of tome 0 is damaged: ", "")
@@ -502,9 +502,10 @@ const LABEL: Label = Label { region: REGION, offset: Offset::new(3), version: Ve
 fn file_format_v1_is_stable() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
-    identity::make(&lease, &own(300), &FailPoints::default()).unwrap();
+    identity::make(&lease, &own(300), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     let mut disk = Disk::open(lease, &own(300)).unwrap();
-    disk.write(PhysicalBlock::new(13), LABEL, &[0xee; 256], &FailPoints::default()).unwrap();
+    disk.write(PhysicalBlock::new(13), LABEL, &[0xee; 256], &FailPoints::unarmed(&FAIL_POINTS))
+        .unwrap();
     disk.sync().unwrap();
     let bytes = std::fs::read(folder.path().join("blocks-00001")).unwrap();
     assert_eq!(bytes.len(), 4096 + 2 * 768);
@@ -545,20 +546,20 @@ fn file_format_v1_is_stable() {
 fn scattered_object_is_read_only_if_every_byte_matches() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
-    identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
+    identity::make(&lease, &own(0), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
     // Two in sequence, one after a gap, one before, and two in another file.
     let physical_blocks = [2, 3, 5, 1, 12, 13].map(PhysicalBlock::new);
     let blocks: Vec<Vec<u8>> = (1..7).map(|byte| vec![byte; 256]).collect();
     for (physical_block, block) in physical_blocks.iter().zip(&blocks) {
-        disk.write(*physical_block, LABEL, block, &FailPoints::default()).unwrap();
+        disk.write(*physical_block, LABEL, block, &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     }
     disk.sync().unwrap();
     let bytes = blocks.concat()[..6 * 256 - 100].to_vec();
     // The last block of an object is padded with zeros.
     let mut last = vec![6; 156];
     last.resize(256, 0);
-    disk.write(physical_blocks[5], LABEL, &last, &FailPoints::default()).unwrap();
+    disk.write(physical_blocks[5], LABEL, &last, &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     let signatures = blocks[..5].iter().chain([&last]).map(|block| signature(block)).collect();
     let (length, digest) = (bytes.len() as u64, sector_checksum(&bytes));
     let wanted = ExpectedObject { signatures, block_bytes: 256, bytes: length, digest };
@@ -599,10 +600,16 @@ fn scattered_object_is_read_only_if_every_byte_matches() {
 fn block_with_mismatched_label_is_unreadable() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
-    identity::make(&lease, &own(0), &FailPoints::default()).unwrap();
+    identity::make(&lease, &own(0), &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
     for number in 0..3 {
-        disk.write(PhysicalBlock::new(number), LABEL, &[1; 256], &FailPoints::default()).unwrap();
+        disk.write(
+            PhysicalBlock::new(number),
+            LABEL,
+            &[1; 256],
+            &FailPoints::unarmed(&FAIL_POINTS),
+        )
+        .unwrap();
     }
     disk.sync().unwrap();
     let path = folder.path().join("blocks-00000");
@@ -627,8 +634,9 @@ fn block_with_mismatched_label_is_unreadable() {
     bad[9] ^= 1;
     assert_eq!(read(&bad, 1), None, "a file that is not this tome's");
     let mut disk = Disk::open(lease.clone(), &own(0)).unwrap();
-    let error =
-        disk.write(PhysicalBlock::new(1), LABEL, &[2; 256], &FailPoints::default()).unwrap_err();
+    let error = disk
+        .write(PhysicalBlock::new(1), LABEL, &[2; 256], &FailPoints::unarmed(&FAIL_POINTS))
+        .unwrap_err();
     expect!["a file of tome 0 is damaged: blocks-00000 has a header that is not of this tome"]
         .assert_eq(&error.to_string());
 }
@@ -637,7 +645,7 @@ fn block_with_mismatched_label_is_unreadable() {
 fn disk_of_another_tome_is_rejected_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let lease = lease(folder.path());
-    let fail = FailPoints::default();
+    let fail = FailPoints::unarmed(&FAIL_POINTS);
     let refused = |identity: &TomeIdentity| {
         let error = identity::make(&lease, identity, &fail).unwrap_err();
         assert!(matches!(error, TomesError::WrongDisk { .. }));

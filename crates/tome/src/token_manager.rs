@@ -19,7 +19,7 @@ use fulgurite_tome_core::token::{
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::watch;
 
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::faults::{FaultInjector, InjectedFault};
 use crate::limits::{STUCK_GRACE, TOKEN_MANAGER_BACKOFF, TOKEN_MANAGER_INBOX_MAX};
 use crate::network::Network;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use fulgurite_tome::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome::{SetOptions, TomeSet, UnpluggedTome};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{ByteCount, ErrorKind};
@@ -101,7 +101,7 @@ fn check(point: &str, count: u32) -> bool {
 
 /// Puts, protects and deletes, loses a tome and rebuilds it, and prints what was acknowledged.
 async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
-    let fail = FailPoints::armed(point, count).unwrap();
+    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     let print = |what: &str| {
         let mut out = std::io::stdout();
@@ -134,8 +134,8 @@ async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
     print(&format!("unknown {unknown}"));
     remove(&metadata(&shelf.folder, unknown));
     let inventory_fail_point = || match INVENTORY.contains(&point) {
-        true => FailPoints::armed(point, count).unwrap(),
-        false => FailPoints::default(),
+        true => FailPoints::armed(&FAIL_POINTS, point, count).unwrap(),
+        false => FailPoints::unarmed(&FAIL_POINTS),
     };
     let set =
         TomeSet::open(SetOptions { fail: inventory_fail_point(), ..shelf.options() }).unwrap();
@@ -155,8 +155,8 @@ async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
     // Other points were passed above.
     let is_of_moves =
         FAIL_POINTS.iter().skip_while(|name| **name != MOVES_FROM).any(|name| *name == point);
-    let fail = FailPoints::armed(point, count).unwrap();
-    let fail = if is_of_moves { fail } else { FailPoints::default() };
+    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
+    let fail = if is_of_moves { fail } else { FailPoints::unarmed(&FAIL_POINTS) };
     let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
     if point == REMOVAL_KEPT {
         print("deleting 3");

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome::remote::{PeerName, ServeOptions, TomesFile, remotes, serve};
 use fulgurite_tome::{
-    Entropy, FaultInjector, Network, RemoteHandle, SetOptions, StandaloneOptions, StandaloneTome,
-    TomeSet, fail_point, remote,
+    Entropy, FAIL_POINTS, FailPoints, FaultInjector, Network, RemoteHandle, SetOptions,
+    StandaloneOptions, StandaloneTome, TomeSet, remote,
 };
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Duration, ErrorKind, ManualClock, Ratio, Seed, UnixTime};

@@ -1,41 +1,51 @@
-//! Indices: zero-based positions, each in its own type. An index is not a count and not a size.
+//! Numbers of one kind as a type: macros that declare them, and the indices that several crates
+//! share. An index is a zero-based position, not a count and not a size.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-macro_rules! index {
+/// Declares a kind of number as a type of its own, so that kinds are not mixed up. The caller's crate
+/// needs `serde`.
+#[macro_export]
+macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $int:ty) => {
         $(#[$doc])*
         #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
-            Deserialize,
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize,
+            ::serde::Deserialize,
         )]
         pub struct $name($int);
 
         impl $name {
-            /// Creates the position `index`, counted from zero.
+            /// Creates it from a plain integer; indices count from zero.
             #[must_use]
-            pub const fn new(index: $int) -> Self {
-                Self(index)
+            pub const fn new(number: $int) -> Self {
+                Self(number)
             }
 
-            /// Returns the position as a plain integer.
+            /// Returns the plain integer.
             #[must_use]
             pub const fn get(self) -> $int {
                 self.0
             }
+        }
 
-            /// Returns the position, to index a slice with.
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+/// Declares a [`number!`] that indexes slices; its integer has at most 32 bits.
+#[macro_export]
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident, $int:ty) => {
+        $crate::number!($(#[$doc])* $name, $int);
+
+        impl $name {
+            /// Returns the number as an index into a slice.
             #[must_use]
             pub const fn as_usize(self) -> usize {
                 self.0 as usize
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
             }
         }
     };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fulgurite_disks::{PlaceId, Wake};
-use fulgurite_rack::{Found, RackStore, RepairProgress, Report, Result, Snapshot};
+use fulgurite_rack::{Found, Progress, RackStore, Report, Result, Snapshot};
 use fulgurite_terminal::progress;
 
 use super::{RackArgs, open};
@@ -78,7 +78,7 @@ impl RackAccess {
             }
             Self::Store(store) => {
                 let store = store.clone();
-                let work = async move |progress: Arc<RepairProgress>| {
+                let work = async move |progress: Arc<Progress>| {
                     store.rebuild_with_progress(place, &progress).await
                 };
                 run_with_progress("rebuild", is_quiet, work).await
@@ -93,7 +93,7 @@ impl RackAccess {
             }
             Self::Store(store) => {
                 let store = store.clone();
-                let work = async move |progress: Arc<RepairProgress>| {
+                let work = async move |progress: Arc<Progress>| {
                     store.replace_with_progress(place, &progress).await
                 };
                 run_with_progress("replace", is_quiet, work).await
@@ -113,7 +113,7 @@ impl RackAccess {
 async fn run_with_progress<T>(
     what: &'static str,
     is_quiet: bool,
-    work: impl AsyncFnOnce(Arc<RepairProgress>) -> Result<T>,
+    work: impl AsyncFnOnce(Arc<Progress>) -> Result<T>,
 ) -> anyhow::Result<T> {
-    Ok(progress::run_with_progress(what, is_quiet, RepairProgress::bytes, work).await?)
+    Ok(progress::run_with_progress(what, is_quiet, Progress::bytes, work).await?)
 }

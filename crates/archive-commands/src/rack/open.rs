@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
-use fulgurite_rack::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_rack::FAIL_POINTS;
 use fulgurite_rack::work::Injected;
 use fulgurite_rack::{Entropy, RackOptions, RackStore, StacksError};
 use fulgurite_terminal::exit::{Exit, ExitError};
@@ -16,7 +16,7 @@ use fulgurite_units::{RackId, Ratio, Seed};
 
 use crate::config::rack::Backend;
 use crate::config::{Config, Rack};
-use crate::process::{fail_point, random_bytes};
+use crate::process::{fail_points, random_bytes};
 
 /// Opens the rack of the configuration for `serve`, if it has one.
 ///
@@ -227,21 +227,12 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         entropy: Entropy::new(random_bytes),
         scrub: rack.scrub(),
         rated_spin_ups: rack.rated_spinups,
-        fail: fail_points()?,
+        fail: fail_points(&FAIL_POINTS)?,
         injected: Injected::default(),
     })
 }
 
-/// Returns the fail point of a crash test, if it is one of the rack's.
-fn fail_points() -> anyhow::Result<FailPoints> {
-    match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
-        Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
-            .map_err(|reason| ExitError::new(Exit::Config, reason).into()),
-        Some(_) | None => Ok(FailPoints::default()),
-    }
-}
-
 /// Returns whether a fail point belongs to the rack, not to the archive.
 pub fn is_fail_point(name: &str) -> bool {
-    FAIL_POINTS.contains(&name)
+    FAIL_POINTS.contains(&name.trim_end_matches(":panic"))
 }

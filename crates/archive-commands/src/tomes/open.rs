@@ -7,7 +7,7 @@ use std::time::Duration;
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
 use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
-use fulgurite_tome::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tome::FAIL_POINTS;
 use fulgurite_tome::objects::{StoreOptions, TomeStore};
 use fulgurite_tome::remote::{TomesFile, remotes};
 use fulgurite_tome::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
@@ -16,7 +16,7 @@ use fulgurite_units::{Ratio, Seed, TomeSetId};
 use crate::config::rack::Backend;
 use crate::config::{Config, Tomes};
 use crate::limits::TOMES_TIMEOUT;
-use crate::process::{fail_point, random_bytes};
+use crate::process::{fail_points, random_bytes};
 
 /// Interval of polling whether tomes have answered.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -232,7 +232,7 @@ fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOp
         idle: tomes.idle,
         clock,
         entropy: Entropy::new(random_bytes),
-        fail: fail_points()?,
+        fail: fail_points(&FAIL_POINTS)?,
         faults: FaultInjector::default(),
     })
 }
@@ -252,16 +252,7 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Returns the fail point of a crash test, if it is one of the tomes'.
-fn fail_points() -> anyhow::Result<FailPoints> {
-    match fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())? {
-        Some((name, count)) if is_fail_point(&name) => FailPoints::armed(&name, count)
-            .map_err(|reason| ExitError::new(Exit::Config, reason).into()),
-        Some(_) | None => Ok(FailPoints::default()),
-    }
-}
-
 /// Returns whether a fail point belongs to the tomes, not to the archive.
 pub fn is_fail_point(name: &str) -> bool {
-    FAIL_POINTS.contains(&name)
+    FAIL_POINTS.contains(&name.trim_end_matches(":panic"))
 }

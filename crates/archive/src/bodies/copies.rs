@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
-use fulgurite_glass::Progress;
+use fulgurite_tier::Progress;
 use fulgurite_units::{ObjectId, error_chain};
 
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
@@ -144,7 +144,7 @@ pub(crate) fn verify_all(
         let mut read = 0;
         let mut on_read = |more: u64| {
             read += more;
-            part.set_done(before + read.min(bytes));
+            part.set(before + read.min(bytes));
         };
         let (error, is_dropped) =
             match check_copy(state, bucket, key, CheckDepth::Whole, &mut on_read) {
@@ -156,7 +156,7 @@ pub(crate) fn verify_all(
                 Err(error) => (Some(error), false),
             };
         before += bytes;
-        part.set_done(before);
+        part.set(before);
         report.copies += 1;
         if let Some(error) = error {
             report.copies_damaged += 1;

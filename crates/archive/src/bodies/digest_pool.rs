@@ -14,7 +14,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_glass::{FailPoints, Panics};
+use fulgurite_glass::Panics;
+use fulgurite_tier::FailPoints;
 use tokio::sync::oneshot;
 
 use crate::bodies::digest::{BodyDigest, LANES};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_glass::Progress;
+use fulgurite_tier::Progress;
 use fulgurite_units::{ErrorKind, error_chain};
 use tokio::runtime::Handle;
 

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_glass::{Progress, Stored};
+use fulgurite_glass::Stored;
+use fulgurite_tier::Progress;
 use fulgurite_units::PlatterId;
 
 use super::{Failed, Job, JobRun, Next, Pace, Reply};

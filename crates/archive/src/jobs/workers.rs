@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
 
-use fulgurite_glass::Progress;
+use fulgurite_tier::Progress;
 use fulgurite_units::{Clock, ObjectId, PlatterId};
 
 use super::expiry::ExpiryJob;

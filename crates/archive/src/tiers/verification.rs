@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, KeyValue as _};
-use fulgurite_glass::Progress;
+use fulgurite_tier::Progress;
 use fulgurite_units::error_chain;
 
 use super::runs;
@@ -49,7 +49,7 @@ pub(crate) fn verify_all(
             verify(state, found, report)?;
         }
         before += bytes;
-        part.set_done(before);
+        part.set(before);
         Ok(())
     })?;
     let tiers: Vec<VerifiedTier> = tiers.into_values().collect();

@@ -123,6 +123,7 @@ async fn verify_drops_damaged_restored_copies() {
     let files = platters.iter().map(|read| format!("platters/{}.glass", read.platter));
     let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
     let (done, total) = progress.bytes();
+    let (done, total) = (done.get(), total.get());
     assert_eq!(done, total);
     // A platter file ends with a record after its tracks; each frame of a copy has a tag.
     let (records, frames) = (1024 * platters.len() as u64, 2 * 2);

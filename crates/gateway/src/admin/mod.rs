@@ -47,7 +47,7 @@ use fulgurite_archive::{
 };
 use fulgurite_rack::StacksError;
 use fulgurite_tome::objects::StoreError;
-use fulgurite_units::{ByteCount, PlatterId, error_chain};
+use fulgurite_units::{PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
@@ -402,8 +402,8 @@ impl ProgressSource for ArchiveProgress {
         let (bytes_done, bytes_total) = self.progress.bytes();
         Some(json!({
             "seconds": seconds,
-            "bytes_done": bytes_done,
-            "bytes_total": bytes_total,
+            "bytes_done": bytes_done.get(),
+            "bytes_total": bytes_total.get(),
             "pipeline": status.pipeline,
             "objects_staged": status.objects_staged,
             "staged_bytes": status.staged_bytes,
@@ -412,15 +412,12 @@ impl ProgressSource for ArchiveProgress {
     }
 }
 
-/// The progress of a call that counts bytes: bytes done and bytes in total.
-struct ByteProgress<F>(F);
+/// The progress of a call that counts bytes.
+struct ByteProgress(Arc<Progress>);
 
-impl<F> ProgressSource for ByteProgress<F>
-where
-    F: Fn() -> (ByteCount, ByteCount) + Send + Sync + 'static,
-{
+impl ProgressSource for ByteProgress {
     async fn progress(&self, seconds: f64) -> Option<Value> {
-        let (done, total) = self.0();
+        let (done, total) = self.0.bytes();
         Some(json!({ "seconds": seconds, "bytes_done": done.get(), "bytes_total": total.get() }))
     }
 }

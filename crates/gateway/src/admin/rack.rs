@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_rack::{PlaceId, RackStore, RepairProgress};
+use fulgurite_rack::{PlaceId, Progress, RackStore};
 use http::{Response, StatusCode};
 use s3s::Body;
 use serde_json::{Value, json};
@@ -64,9 +64,8 @@ impl Admin {
         place: PlaceId,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let progress = Arc::<RepairProgress>::default();
-        let progress_source = Arc::clone(&progress);
-        let progress_source = ByteProgress(move || progress_source.bytes());
+        let progress = Arc::<Progress>::default();
+        let progress_source = ByteProgress(Arc::clone(&progress));
         self.stream(slot, progress_source, async move {
             let report = match call {
                 RackCall::Rebuild => json!(rack.rebuild_with_progress(place, &progress).await?),

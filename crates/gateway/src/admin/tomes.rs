@@ -75,8 +75,7 @@ impl Admin {
             | TomesCall::Inventory
             | TomesCall::Recover => {
                 let work = Arc::<Progress>::default();
-                let progress_source = Arc::clone(&work);
-                let progress_source = ByteProgress(move || progress_source.bytes());
+                let progress_source = ByteProgress(Arc::clone(&work));
                 self.stream(slot, progress_source, async move {
                     run_call(call, tome, &tomes, &work).await
                 })

@@ -1,22 +1,16 @@
 //! `object_store`'s trait over objects at sites.
 
-use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_geo_core::{Data, ReadTarget, Version};
-use fulgurite_tier::{
-    Entry, Mode, attribute_pairs, attributes, generic_error, mode, remove_all, to_generic_error,
-    to_object_store_error,
-};
+use fulgurite_tier::{Entry, KeyedStore, Mode, NewObject, ReadOptions, to_generic_error};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
-use object_store::path::{DELIMITER, Path};
-use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
-};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectMeta, PutPayload, PutResult};
 
 use crate::objects::driver::value_range;
 use crate::objects::fragments::{Stripe, fetch_chunk};
@@ -28,45 +22,36 @@ use crate::objects::store::{GeoStore, Inner};
 use crate::objects::upload::Upload;
 use crate::objects::{GeoError, Result, names as keys};
 
-type Answer<T> = object_store::Result<T>;
-
 impl fmt::Display for GeoStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Geo({})", self.map().name)
     }
 }
 
+/// The store as `object_store!` needs it.
+#[derive(Clone, Debug)]
+struct Keyed(GeoStore);
+
+fulgurite_tier::object_store!(GeoStore, Keyed);
+
 #[async_trait]
-impl ObjectStore for GeoStore {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Answer<PutResult> {
-        let mode = mode::<GeoError>(&options.mode)?;
-        let put = async {
-            let object =
-                Inner::new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
-            self.0.put(object, payload.into(), mode).await
-        };
-        put.await.map(answer).map_err(|error| to_object_store_error(location, error))
+impl KeyedStore for Keyed {
+    type Error = GeoError;
+    type Found = (Arc<LiveMap>, Found);
+    type Upload = Upload;
+
+    async fn put(&self, new: NewObject, payload: PutPayload) -> Result<PutResult> {
+        let object = Inner::new_object(&new.key, new.attributes)?;
+        self.0.0.put(object, payload.into(), new.mode).await.map(answer)
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Answer<Box<dyn MultipartUpload>> {
-        let begun =
-            Upload::begin(&self.0, location.as_ref(), attribute_pairs(&options.attributes)).await;
-        Ok(Box::new(begun.map_err(|error| to_object_store_error(location, error))?))
+    async fn begin_upload(&self, new: NewObject) -> Result<Upload> {
+        Upload::begin(&self.0.0, &new.key, new.attributes).await
     }
 
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let live = self.0.live().await.map_err(|error| to_object_store_error(location, error))?;
-        let missing =
-            || to_object_store_error(location, GeoError::NotFound { key: location.to_string() });
+    async fn find(&self, key: &str, options: &GetOptions) -> Result<(Arc<LiveMap>, Found)> {
+        let live = self.0.0.live().await?;
+        let missing = || GeoError::NotFound { key: key.to_owned() };
         let wanted = match &options.version {
             Some(version) => ReadTarget::Version(Version(version.parse().map_err(|_| missing())?)),
             None if options.head => ReadTarget::Metadata,
@@ -77,79 +62,48 @@ impl ObjectStore for GeoStore {
         } else {
             Some(options.range.clone().unwrap_or(GetRange::Offset(0)))
         };
-        let found = self.0.lookup(&live, location.as_ref(), (wanted, range)).await;
-        let (found, _) = found.map_err(|error| to_object_store_error(location, error))?;
-        let found = found.ok_or_else(missing)?;
-        let meta = meta(location.to_string(), &found)?;
-        options.check_preconditions(&meta)?;
-        let range = match &options.range {
-            Some(range) => range
-                .as_range(meta.size)
-                .map_err(|error| generic_error::<GeoError>(Box::new(error)))?,
-            None => 0..meta.size,
-        };
-        let attributes = found.put().map(|put| attributes(&put.attributes)).unwrap_or_default();
-        let payload = if options.head || range.is_empty() {
-            stream::empty().boxed()
-        } else {
-            let of = location.clone();
-            let body = body(&self.0, live, location.to_string(), found, range.clone());
-            body.map_err(move |error| to_object_store_error(&of, error)).boxed()
-        };
-        let payload = GetResultPayload::Stream(payload);
-        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+        let (found, _) = self.0.0.lookup(&live, key, (wanted, range)).await?;
+        Ok((live, found.ok_or_else(missing)?))
     }
 
-    fn delete_stream(
+    fn meta(
         &self,
-        locations: BoxStream<'static, Answer<Path>>,
-    ) -> BoxStream<'static, Answer<Path>> {
-        remove_all(Arc::clone(&self.0), locations, |inner: Arc<Inner>, key: String| async move {
-            inner.delete(&key).await
-        })
+        key: &str,
+        (_, found): &(Arc<LiveMap>, Found),
+    ) -> object_store::Result<(ObjectMeta, Vec<(String, String)>)> {
+        let attributes = found.put().map(|put| put.attributes.clone()).unwrap_or_default();
+        Ok((meta(key.to_owned(), found)?, attributes))
     }
 
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(Arc::clone(&self.0), prefix, None)
-    }
-
-    fn list_with_offset(
+    async fn body(
         &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(Arc::clone(&self.0), prefix, Some(offset.as_ref().to_owned()))
+        key: &str,
+        (live, found): (Arc<LiveMap>, Found),
+        range: Range<u64>,
+        _: ReadOptions,
+    ) -> Result<BoxStream<'static, Result<Bytes>>> {
+        Ok(body(&self.0.0, live, key.to_owned(), found, range))
+    }
+
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.0.0.delete(key).await.map(drop)
+    }
+
+    async fn copy(&self, from: &str, to: &str, mode: Mode) -> Result<()> {
+        copy(&self.0.0, from, to, mode).await.map(drop)
     }
 
     /// Scans all rows below the folder: tables have no folders.
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
-        let folder = folder(prefix);
-        let mut all = list(Arc::clone(&self.0), prefix, None);
-        let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
-        while let Some(meta) = all.try_next().await? {
-            let rest = meta.location.as_ref().get(folder.len()..).unwrap_or_default().to_owned();
-            match rest.split_once(DELIMITER) {
-                Some((name, _)) => {
-                    folders.insert(Path::parse(format!("{folder}{name}"))?);
-                }
-                None => objects.push(meta),
-            }
-        }
-        let common_prefixes = folders.into_iter().collect();
-        Ok(ListResult { objects, common_prefixes, extensions: Default::default() })
-    }
-
-    /// Copies the bytes: a copy outlives its source.
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
-        let copied = copy(&self.0, from, to, Mode::from(options.mode)).await;
-        copied.map(drop).map_err(|error| {
-            let missing = matches!(error, GeoError::NotFound { .. });
-            to_object_store_error(if missing { from } else { to }, error)
-        })
+    fn list(
+        &self,
+        folder: Option<&Path>,
+        after: Option<String>,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        list(Arc::clone(&self.0.0), folder, after)
     }
 }
 
-fn meta(key: String, found: &Found) -> Answer<ObjectMeta> {
+fn meta(key: String, found: &Found) -> object_store::Result<ObjectMeta> {
     let size = found.put().map_or(0, |put| put.size);
     let entry = Entry {
         key,
@@ -160,16 +114,16 @@ fn meta(key: String, found: &Found) -> Answer<ObjectMeta> {
     Ok(ObjectMeta { version: Some(found.version.to_string()), ..entry.meta()? })
 }
 
-async fn copy(inner: &Arc<Inner>, from: &Path, to: &Path, mode: Mode) -> Result<Version> {
+async fn copy(inner: &Arc<Inner>, from: &str, to: &str, mode: Mode) -> Result<Version> {
     let live = inner.live().await?;
     let wanted = (ReadTarget::Latest, Some(GetRange::Offset(0)));
-    let (found, _) = inner.lookup(&live, from.as_ref(), wanted).await?;
-    let found = found.ok_or_else(|| GeoError::NotFound { key: from.to_string() })?;
+    let (found, _) = inner.lookup(&live, from, wanted).await?;
+    let found = found.ok_or_else(|| GeoError::NotFound { key: from.to_owned() })?;
     let Some(put) = found.put().cloned() else {
-        return Err(GeoError::NotFound { key: from.to_string() });
+        return Err(GeoError::NotFound { key: from.to_owned() });
     };
-    let object = Inner::new_object(to.as_ref(), put.attributes)?;
-    let body = body(inner, Arc::clone(&live), from.to_string(), found, 0..put.size);
+    let object = Inner::new_object(to, put.attributes)?;
+    let body = body(inner, Arc::clone(&live), from.to_owned(), found, 0..put.size);
     if put.size <= live.map.chunk.get() {
         let bytes: Vec<Bytes> = body.try_collect().await?;
         return inner.put(object, bytes.concat().into(), mode).await;
@@ -184,7 +138,7 @@ pub(crate) fn body(
     live: Arc<LiveMap>,
     key: String,
     found: Found,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
     let Some(put) = found.put().cloned() else { return stream::empty().boxed() };
     // A multipart upload has digests of its parts only.
@@ -227,7 +181,7 @@ fn coded(
     (inner, live): (Arc<Inner>, Arc<LiveMap>),
     key: String,
     found: Found,
-    range: &std::ops::Range<u64>,
+    range: &Range<u64>,
 ) -> BoxStream<'static, Result<Bytes>> {
     let Some(stripe) = Stripe::from_value(&key, &found.value) else {
         return stream::empty().boxed();
@@ -266,19 +220,11 @@ fn coded(
     parts.buffered(CHUNKS_AT_ONCE).boxed()
 }
 
-/// Returns the key prefix of a folder.
-fn folder(prefix: Option<&Path>) -> String {
-    match prefix.map(AsRef::as_ref) {
-        None | Some("") => String::new(),
-        Some(prefix) => format!("{prefix}{DELIMITER}"),
-    }
-}
-
 fn list(
     inner: Arc<Inner>,
     prefix: Option<&Path>,
     after: Option<String>,
-) -> BoxStream<'static, Answer<ObjectMeta>> {
+) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
     let folder = prefix.map(|prefix| prefix.as_ref().to_owned());
     let begin = async move {
         let live = inner.live().await?;

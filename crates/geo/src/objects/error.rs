@@ -119,6 +119,10 @@ impl ObjectStoreError for GeoError {
         }
     }
 
+    fn invalid(reason: String) -> Self {
+        Self::Invalid { reason }
+    }
+
     fn exists(key: String) -> Self {
         Self::Exists { key }
     }

@@ -17,9 +17,6 @@ pub const OVERSIZED_ROW_BYTES: usize = fulgurite_geo_core::limits::ROW_BYTES_MAX
 /// Estimated size of a version in a row, besides its attributes and inline bytes.
 pub const VERSION_BYTES: usize = 200;
 
-/// Maximum number of parts of an upload.
-pub const PARTS_MAX: usize = 10_000;
-
 /// Chunks of one object that are read ahead or written at once.
 pub const CHUNKS_AT_ONCE: usize = 4;
 

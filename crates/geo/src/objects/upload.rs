@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_geo_core::{Change, Chunk, Coded, Data, Put, WriteId};
-use fulgurite_tier::{Mode, to_object_store_error};
+use fulgurite_tier::{KeyedUpload, Mode};
 use fulgurite_units::UnixTime;
 use futures::FutureExt as _;
-use object_store::path::Path;
-use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
+use futures::future::BoxFuture;
+use object_store::{PutPayload, PutResult};
 
 use crate::objects::chunk_writer::{discard, write_fragments};
 use crate::objects::driver::Work;
 use crate::objects::fragments::{EncodedFragments, Stripe};
-use crate::objects::limits::{CHUNKS_AT_ONCE, PARTS_MAX};
+use crate::objects::limits::CHUNKS_AT_ONCE;
 use crate::objects::live_map::LiveMap;
 use crate::objects::object::{Object, answer};
 use crate::objects::store::{Inner, coded};
@@ -27,12 +27,10 @@ use crate::objects::{GeoError, Result};
 pub(crate) struct Upload {
     inner: Arc<Inner>,
     live: Arc<LiveMap>,
-    /// None once it was completed or aborted.
-    object: Option<Object>,
+    object: Object,
     write: WriteId,
     coded: Coded,
     time: UnixTime,
-    parts: Vec<(u64, tokio::sync::oneshot::Receiver<[u8; 32]>)>,
     /// Indices of fragments of which not all chunks could be written.
     failed: Arc<Mutex<BTreeSet<u8>>>,
 }
@@ -47,12 +45,7 @@ impl Upload {
         let write = inner.draw();
         let coded = coded(&live, write, (Vec::new(), true));
         let (inner, time) = (Arc::clone(inner), inner.clock.now());
-        let (parts, failed) = Default::default();
-        Ok(Self { inner, live, object: Some(object), write, coded, time, parts, failed })
-    }
-
-    fn location(&self) -> Path {
-        self.object.as_ref().map_or_else(Path::default, |object| object.key.as_str().into())
+        Ok(Self { inner, live, object, write, coded, time, failed: Arc::default() })
     }
 
     /// Writes a part, a few chunks at a time.
@@ -61,7 +54,7 @@ impl Upload {
         number: usize,
         bytes: Bytes,
     ) -> impl Future<Output = Result<[u8; 32]>> + Send + use<> {
-        let object = self.object.as_ref().map(|object| object.key.clone()).unwrap_or_default();
+        let object = self.object.key.clone();
         // Its offset is not known yet; its chunks are numbered within the part.
         let coded = Coded { parts: vec![(1, bytes.len() as u64)], ..self.coded.clone() };
         let stripe =
@@ -97,83 +90,38 @@ fn lock(failed: &Mutex<BTreeSet<u8>>) -> std::sync::MutexGuard<'_, BTreeSet<u8>>
     failed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[async_trait]
-impl MultipartUpload for Upload {
-    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
-        let (send, put) = tokio::sync::oneshot::channel();
-        let (number, location) = (self.parts.len(), self.location());
-        let bytes = Bytes::from(payload);
-        self.parts.push((bytes.len() as u64, put));
-        let write = self.write_part(number, bytes);
-        async move {
-            if number >= PARTS_MAX {
-                let reason = format!("an upload has at most {PARTS_MAX} parts");
-                return Err(to_object_store_error(&location, GeoError::Invalid { reason }));
-            }
-            let digest = write.await.map_err(|error| to_object_store_error(&location, error))?;
-            // If the upload is gone, what was written is swept.
-            let _ = send.send(digest);
-            Ok(())
+/// Returns how many bytes parts of these lengths have, and how they are coded.
+fn joined(lengths: impl Iterator<Item = u64>, coded: &Coded) -> (u64, Coded) {
+    let (mut size, mut parts) = (0, Vec::<(u32, u64)>::new());
+    for length in lengths {
+        size += length;
+        match parts.last_mut() {
+            Some((count, bytes)) if *bytes == length => *count += 1,
+            _ => parts.push((1, length)),
         }
-        .boxed()
     }
-
-    async fn complete(&mut self) -> object_store::Result<PutResult> {
-        let location = self.location();
-        let put = self.completed().await;
-        put.map_err(|error| to_object_store_error(&location, error))
-    }
-
-    async fn abort(&mut self) -> object_store::Result<()> {
-        if let Some(object) = self.object.take() {
-            self.discard(object.key);
-        }
-        Ok(())
-    }
+    (size, Coded { parts, ..coded.clone() })
 }
 
-impl Upload {
-    /// Returns how many bytes were put, and how they are coded.
-    fn parts(&self) -> (u64, Coded) {
-        let (mut size, mut parts) = (0, Vec::<(u32, u64)>::new());
-        for (length, _) in &self.parts {
-            size += length;
-            match parts.last_mut() {
-                Some((count, bytes)) if bytes == length => *count += 1,
-                _ => parts.push((1, *length)),
-            }
-        }
-        (size, Coded { parts, ..self.coded.clone() })
+#[async_trait]
+impl KeyedUpload for Upload {
+    type Error = GeoError;
+    /// Its digest.
+    type Part = [u8; 32];
+
+    fn put_part(&self, number: usize, payload: PutPayload) -> BoxFuture<'static, Result<[u8; 32]>> {
+        self.write_part(number, payload.into()).boxed()
     }
 
-    /// Erases what was written. Nothing of an upload is proposed before it is complete, and nothing
-    /// of this one can be any more.
-    fn discard(&mut self, object: String) {
-        let (size, coded) = self.parts();
-        self.parts.clear();
-        let stripe = Stripe { write: self.write, object, size, coded, time: self.time };
-        discard(&self.live, &self.inner.ctx, stripe);
-    }
-
-    async fn completed(&mut self) -> Result<PutResult> {
-        let ended = || GeoError::Invalid { reason: "the upload has ended".to_owned() };
-        let object = self.object.take().ok_or_else(ended)?;
-        let (size, coded) = self.parts();
-        let mut digests = Vec::new();
-        for (number, (_, put)) in self.parts.iter_mut().enumerate() {
-            let Ok(digest) = put.try_recv() else {
-                self.discard(object.key);
-                let reason = format!("part {number} of the upload was not put");
-                return Err(GeoError::Invalid { reason });
-            };
-            digests.extend_from_slice(&digest);
-        }
-        self.parts.clear();
-        if coded.parts.is_empty() {
+    async fn complete(self, parts: Vec<(u64, [u8; 32])>) -> Result<PutResult> {
+        let object = self.object;
+        if parts.is_empty() {
             let bytes = Bytes::new();
             return self.inner.put(object, bytes, Mode::Overwrite).await.map(answer);
         }
+        let (size, coded) = joined(parts.iter().map(|(length, _)| *length), &self.coded);
         // For a multipart object it is the digest of the part digests.
+        let digests: Vec<u8> = parts.into_iter().flat_map(|(_, digest)| digest).collect();
         let digest = blake3::hash(&digests).into();
         let put = Put { size, digest, data: Data::Coded(coded), attributes: object.attributes };
         let mut value = self.inner.value(self.write, Change::Put(put));
@@ -184,5 +132,14 @@ impl Upload {
             self.inner.hint(&self.live, &object.key).await;
         }
         Ok(answer(version))
+    }
+
+    /// Erases what was written. Nothing of an upload is proposed before it is complete, and nothing
+    /// of this one can be any more.
+    async fn abort(self, lengths: Vec<u64>) {
+        let (size, coded) = joined(lengths.into_iter(), &self.coded);
+        let stripe =
+            Stripe { write: self.write, object: self.object.key, size, coded, time: self.time };
+        discard(&self.live, &self.inner.ctx, stripe);
     }
 }

@@ -1,75 +1,42 @@
 //! Identifiers of the library's own things: requests, commands, panels, racks, shelves, zones, and
 //! positions along the rails. Those of drives, shuttles, slots and platters are in `units`.
 
-use std::fmt;
-
-use fulgurite_units::{DriveIndex, ShuttleIndex};
+use fulgurite_units::{DriveIndex, ShuttleIndex, number};
 use serde::{Deserialize, Serialize};
 
-macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $int:ty) => {
-        $(#[$doc])*
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
-            Deserialize,
-        )]
-        pub struct $name($int);
-
-        impl $name {
-            /// Creates the identifier with this number.
-            #[must_use]
-            pub const fn new(number: $int) -> Self {
-                Self(number)
-            }
-
-            /// The number.
-            #[must_use]
-            pub const fn get(self) -> $int {
-                self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
-    };
-}
-
-name!(
+number!(
     /// A request to the library, numbered by the requester; the number is free again once the
     /// request is finished.
     RequestId,
     u64
 );
-name!(
+number!(
     /// A command of the controller, numbered in the order given; never reused.
     CommandId,
     u64
 );
-name!(
+number!(
     /// A side of the library.
     PanelIndex,
     u16
 );
-name!(
+number!(
     /// A storage rack, counted from the write drive's end.
     RackIndex,
     u16
 );
-name!(
+number!(
     /// A shelf of a panel, counted from below: the space between two rails.
     ShelfIndex,
     u16
 );
-name!(
+number!(
     /// A blast zone: what one failure can make unreachable, one shelf of one rack of one panel
     /// (Silica, section 6).
     ZoneIndex,
     u32
 );
-name!(
+number!(
     /// A place along the rails of a panel, in micrometers from the write drive's end.
     RailPosition,
     u64

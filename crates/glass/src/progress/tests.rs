@@ -3,21 +3,6 @@
 use super::*;
 
 #[test]
-fn restarted_part_takes_back_its_progress() {
-    let progress = Arc::<Progress>::default();
-    progress.set(5, 100);
-    let (mut one, mut two) = (progress.part(), progress.part());
-    one.set_done(30);
-    two.set_done(20);
-    assert_eq!(progress.bytes(), (55, 100));
-    one.set_done(0);
-    assert_eq!(progress.bytes(), (25, 100));
-    one.set_done(40);
-    progress.add(60);
-    assert_eq!(progress.bytes(), (100, 100), "done is never more than the total");
-}
-
-#[test]
 fn estimate_matches_how_sets_are_filled() {
     let geometry = Geometry::profile("demo").unwrap();
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());

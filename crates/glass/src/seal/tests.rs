@@ -169,6 +169,11 @@ fn verification_paused_at_every_track_finds_the_same() {
     assert_eq!(work(&pace), crate::library_driver::Pass::Complete, "there is nothing left to do");
 }
 
+fn bytes_of(progress: &Progress) -> (u64, u64) {
+    let (done, total) = progress.bytes();
+    (done.get(), total.get())
+}
+
 #[test]
 fn sealing_reports_bytes_written_and_read_back() {
     let bench = Bench::new();
@@ -180,7 +185,7 @@ fn sealing_reports_bytes_written_and_read_back() {
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
     let progress_counts = || {
         sealer.update_progress(&sealer.row(set).unwrap(), before).unwrap();
-        let (done, total) = progress.bytes();
+        let (done, total) = bytes_of(&progress);
         (done - before, total - before)
     };
     let (done, total) = progress_counts();
@@ -192,22 +197,22 @@ fn sealing_reports_bytes_written_and_read_back() {
     };
     let row = sealer.row(set).unwrap();
     let written: u64 = row.platters().map(|(_, platter)| tracks(platter)).sum();
-    let (counted, _) = progress.bytes();
+    let (counted, _) = bytes_of(&progress);
     // Each of the four files ends with a record after its tracks.
     assert_eq!(counted - before, written + 4 * 1024);
     assert_eq!(progress_counts(), (written, total), "the estimated bytes were written");
     assert!(matches!(sealer.verify(set, &row).unwrap(), Verdict::Good));
-    assert_eq!(progress.bytes().0 - before, 2 * written);
+    assert_eq!(bytes_of(&progress).0 - before, 2 * written);
     assert_eq!(progress_counts(), (2 * written, total));
     // The estimate of what follows the set is about what is planned later.
     let later = total - 2 * written;
     sealer.finish_set(set, &mut SealReport::default()).unwrap();
     let next = bench.plan();
     sealer.update_progress(&sealer.row(next).unwrap(), 0).unwrap();
-    let (_, planned) = progress.bytes();
+    let (_, planned) = bytes_of(&progress);
     assert!(later.abs_diff(planned) <= later / 2, "{later} {planned}");
     assert_eq!(bench.sealer.seal_all(SealTrigger::Order).unwrap().objects, 1);
-    assert_eq!(progress.bytes(), (planned, planned));
+    assert_eq!(bytes_of(&progress), (planned, planned));
 }
 
 /// Once to write the platter, once to release its bodies.

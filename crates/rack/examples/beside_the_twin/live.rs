@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Pace, PlaceId, Simulated, Times};
-use fulgurite_rack::fail_point::FailPoints;
 use fulgurite_rack::format::FRAGMENT_BYTES;
 use fulgurite_rack::work::{Failing, Injected};
 use fulgurite_rack::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_rack::{FAIL_POINTS, FailPoints};
 use fulgurite_rack_core::{
     Assignment, Command, Event, OpId, OpKind, Policy, Shape, presets, solve,
 };
@@ -162,7 +162,7 @@ impl LiveRack {
             backend: Arc::new(disks),
             clock: self.clock.clone(),
             entropy: Entropy::new(move || (draws.lock().unwrap())()),
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             injected: injected.clone(),
             scrub: ScrubPolicy::default(),
             rated_spin_ups: None,

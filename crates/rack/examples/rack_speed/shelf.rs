@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fulgurite_disks::{Pace, PlaceId, Simulated, Times};
-use fulgurite_rack::fail_point::FailPoints;
 use fulgurite_rack::work::Injected;
 use fulgurite_rack::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_rack::{FAIL_POINTS, FailPoints};
 use fulgurite_rack_core::{Policy, Shape};
 use fulgurite_units::{Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 use futures::TryStreamExt as _;
@@ -162,7 +162,7 @@ fn options(folder: &Path) -> RackOptions {
             Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
             bytes
         }),
-        fail: FailPoints::default(),
+        fail: FailPoints::unarmed(&FAIL_POINTS),
         injected: Injected::default(),
         scrub: ScrubPolicy::default(),
         rated_spin_ups: None,

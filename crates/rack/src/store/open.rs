@@ -15,7 +15,6 @@ use super::staging::Staging;
 use super::{Inner, RackStore, Writes};
 use crate::blob::ReadMode;
 use crate::driver::{Driver, Kind, Parts, Task};
-use crate::fail_point::FailPoints;
 use crate::format::Coding;
 use crate::index::Index;
 use crate::scrub::{ScrubPolicy, Scrubs};
@@ -23,6 +22,7 @@ use crate::work::{
     CompleteBlobs, DiskContext, Group, Injected, PlacementPolicy, Places, Room, Starts,
     UnrepairedBlobs, disk_name, initialize,
 };
+use crate::{Entropy, FailPoints};
 use crate::{Result, StacksError};
 
 /// Folder of the index, in the directory of a rack.
@@ -35,28 +35,6 @@ enum New {
     Init(RackId),
     /// An existing rack with this id, whose index was lost.
     Adopt(RackId),
-}
-
-/// Draws 16 unpredictable bytes for an id.
-#[derive(Clone)]
-pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
-
-impl Entropy {
-    /// Wraps a source of random bytes.
-    #[must_use]
-    pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
-        Self(Arc::new(draw))
-    }
-
-    pub(super) fn draw(&self) -> [u8; 16] {
-        (self.0)()
-    }
-}
-
-impl std::fmt::Debug for Entropy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Entropy")
-    }
 }
 
 /// Options for opening a rack.

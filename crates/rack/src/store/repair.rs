@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use fulgurite_disks::{GroupId, PlaceId, Wake};
+use fulgurite_tier::Progress;
 use fulgurite_units::{BlobId, ByteCount};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{RackStore, RepairProgress};
+use super::RackStore;
 use crate::driver::{Kind, Task};
 use crate::index::{BlobRow, DiskRow, Index};
 use crate::limits::REPAIR_BLOBS_MAX;
@@ -50,7 +51,7 @@ impl RackStore {
     /// # Errors
     /// When it is stopping. Failures of blobs are in the report.
     pub async fn verify(&self) -> Result<Report> {
-        self.verify_with_progress(&RepairProgress::default()).await
+        self.verify_with_progress(&Progress::default()).await
     }
 
     /// Like [`Self::verify`], reporting progress.
@@ -59,12 +60,12 @@ impl RackStore {
     /// As for [`Self::verify`].
     pub fn verify_with_progress<'a>(
         &'a self,
-        progress: &'a RepairProgress,
+        progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Report>> {
         Box::pin(async move {
             let (mut report, all) = (Report::default(), |_: &BlobRow| true);
             for &group in &self.inner().groups.clone() {
-                progress.expect(self.selected_bytes(group, all)?);
+                progress.expect(self.selected_bytes(group, all)?.get());
             }
             for &group in &self.inner().groups.clone() {
                 let (of_group, is_over) = self.repair(group, Kind::Scrub, all, progress).await?;
@@ -89,7 +90,7 @@ impl RackStore {
     /// # Errors
     /// When there is no such place, or it is stopping.
     pub async fn rebuild(&self, place: PlaceId) -> Result<Report> {
-        self.rebuild_with_progress(place, &RepairProgress::default()).await
+        self.rebuild_with_progress(place, &Progress::default()).await
     }
 
     /// Like [`Self::rebuild`], reporting progress.
@@ -99,7 +100,7 @@ impl RackStore {
     pub fn rebuild_with_progress<'a>(
         &'a self,
         place: PlaceId,
-        progress: &'a RepairProgress,
+        progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Report>> {
         Box::pin(async move {
             let group = self.group_of(place)?;
@@ -113,7 +114,7 @@ impl RackStore {
             self.inner().ctx.fail.pass("rack-given-up");
             self.inner().driver.give_up(place)?;
             let is_selected = move |row: &BlobRow| !row.indices_in(place).is_empty();
-            progress.expect(self.selected_bytes(group, is_selected)?);
+            progress.expect(self.selected_bytes(group, is_selected)?.get());
             let (report, is_over) =
                 self.repair(group, Kind::Rebuild, is_selected, progress).await?;
             if is_over && report.problems.is_empty() {
@@ -132,7 +133,7 @@ impl RackStore {
     /// # Errors
     /// [`StacksError::WrongDisk`] for such a disk, when there is no such place, or it is stopping.
     pub async fn replace(&self, place: PlaceId) -> Result<Report> {
-        self.replace_with_progress(place, &RepairProgress::default()).await
+        self.replace_with_progress(place, &Progress::default()).await
     }
 
     /// Like [`Self::replace`], reporting progress.
@@ -142,7 +143,7 @@ impl RackStore {
     pub fn replace_with_progress<'a>(
         &'a self,
         place: PlaceId,
-        progress: &'a RepairProgress,
+        progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Report>> {
         Box::pin(async move {
             let group = self.group_of(place)?;
@@ -160,7 +161,7 @@ impl RackStore {
             let is_selected = move |row: &BlobRow| {
                 !row.indices_in(place).is_empty() || row.places.contains(&None)
             };
-            progress.expect(self.selected_bytes(group, is_selected)?);
+            progress.expect(self.selected_bytes(group, is_selected)?.get());
             Ok(self.repair(group, Kind::Rebuild, is_selected, progress).await?.0)
         })
     }
@@ -255,7 +256,7 @@ impl RackStore {
         group: GroupId,
         kind: Kind,
         is_selected: impl Fn(&BlobRow) -> bool,
-        progress: &RepairProgress,
+        progress: &Progress,
     ) -> Result<(Report, bool)> {
         let mut report = Report::default();
         let mut after = None;
@@ -276,7 +277,7 @@ impl RackStore {
                 match repaired.await {
                     Ok(repaired) => {
                         report = report.merge(repaired);
-                        progress.add(bytes);
+                        progress.add(bytes.get());
                     }
                     Err(StacksError::Stopping) => return Err(StacksError::Stopping),
                     Err(error) => {

@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
-use fulgurite_tome::fail_point::FailPoints;
 use fulgurite_tome::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome_core::{Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Clock, Instant, ManualClock, Ratio, Seed, UnixTime};
 
@@ -169,7 +169,7 @@ fn options(folder: &Path, clock: Clock) -> SetOptions {
             Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
             bytes
         }),
-        fail: FailPoints::default(),
+        fail: FailPoints::unarmed(&FAIL_POINTS),
         faults: FaultInjector::default(),
     }
 }

@@ -18,7 +18,7 @@ use fulgurite_catalog::{Batch, FjallStore, KeyValue as _, Space};
 use fulgurite_tome_core::RegionIndex;
 
 use super::{MetadataStore, STORE, config, lock};
-use crate::fail_point::FailPoints;
+use crate::FailPoints;
 use crate::identity::TomeIdentity;
 use crate::limits::LOAD_PAGE_MAX;
 use crate::rebuild_metadata::{RebuiltMetadata, RebuiltRegion};

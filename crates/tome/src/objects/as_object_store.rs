@@ -1,34 +1,29 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
 //! Requests about names alone (head, list, delete) are served by the index, without a spin-up. A
-//! put may name the affinity group of an object, by a [`AffinityGroup`] among the extensions of its
+//! put may name the affinity group of an object, by a [`AffinityGroup`](fulgurite_units::AffinityGroup) among the extensions of its
 //! options.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use fulgurite_tier::{
-    Cursor, Entry, Keys, Mode, attribute_pairs, attributes, generic_error, list,
-    list_with_delimiter, mode, put_result, remove_all, to_object_store_error,
+    Cursor, Entry, KeyedStore, Keys, Mode, NewObject, ReadOptions, list, list_with_delimiter,
+    put_result,
 };
-use fulgurite_units::{AffinityGroup, ReadBack};
-use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult,
-};
+use object_store::{GetOptions, ListResult, ObjectMeta, PutPayload, PutResult};
 
-use crate::objects::StoreError;
 use crate::objects::index::ObjectRow;
 use crate::objects::object_stream::body;
 use crate::objects::pins::Pin;
 use crate::objects::store::{Inner, TomeStore};
 use crate::objects::upload::Upload;
-
-type Answer<T> = object_store::Result<T>;
+use crate::objects::{Result, StoreError};
 
 impl fmt::Display for TomeStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,100 +31,70 @@ impl fmt::Display for TomeStore {
     }
 }
 
+/// The store as `object_store!` needs it.
+#[derive(Clone, Debug)]
+struct Keyed(TomeStore);
+
+fulgurite_tier::object_store!(TomeStore, Keyed);
+
 #[async_trait]
-impl ObjectStore for TomeStore {
-    async fn put_opts(
+impl KeyedStore for Keyed {
+    type Error = StoreError;
+    type Found = (ObjectRow, Pin);
+    type Upload = Upload;
+
+    async fn put(&self, new: NewObject, payload: PutPayload) -> Result<PutResult> {
+        let object = self.0.0.new_object(&new.key, new.attributes)?;
+        self.0.0.put(object, payload.into(), (new.mode, new.affinity)).await.map(put_result)
+    }
+
+    async fn begin_upload(&self, new: NewObject) -> Result<Upload> {
+        let object = self.0.0.new_object(&new.key, new.attributes)?;
+        let started = self.0.0.begin(new.affinity).await?;
+        Ok(Upload::new(Arc::clone(&self.0.0), started, object))
+    }
+
+    async fn find(&self, key: &str, _: &GetOptions) -> Result<(ObjectRow, Pin)> {
+        self.0.0.pin_object(key)
+    }
+
+    fn meta(
         &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Answer<PutResult> {
-        let mode = mode::<StoreError>(&options.mode)?;
-        let put = async {
-            let object =
-                self.0.new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
-            let affinity = options.extensions.get::<AffinityGroup>().copied();
-            self.0.put(object, payload.into(), (mode, affinity)).await
-        };
-        put.await.map(put_result).map_err(|error| to_object_store_error(location, error))
+        key: &str,
+        (row, _): &(ObjectRow, Pin),
+    ) -> object_store::Result<(ObjectMeta, Vec<(String, String)>)> {
+        Ok((entry(key.to_owned(), row).meta()?, row.attributes.clone()))
     }
 
-    async fn put_multipart_opts(
+    async fn body(
         &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Answer<Box<dyn MultipartUpload>> {
-        let started = async {
-            let object =
-                self.0.new_object(location.as_ref(), attribute_pairs(&options.attributes))?;
-            let affinity = options.extensions.get::<AffinityGroup>().copied();
-            Ok(Upload::new(Arc::clone(&self.0), self.0.begin(affinity).await?, object))
-        };
-        let started: crate::objects::Result<Upload> = started.await;
-        Ok(Box::new(started.map_err(|error| to_object_store_error(location, error))?))
+        _: &str,
+        (row, pin): (ObjectRow, Pin),
+        range: Range<u64>,
+        options: ReadOptions,
+    ) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let inner = Arc::clone(&self.0.0);
+        Ok(body(inner, (&row.pieces, pin), &range, options.is_read_back).boxed())
     }
 
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
-        let found = self.0.pin_object(location.as_ref());
-        let (row, pin) = found.map_err(|error| to_object_store_error(location, error))?;
-        let meta = entry(location.to_string(), &row).meta()?;
-        options.check_preconditions(&meta)?;
-        let range = match &options.range {
-            Some(range) => range
-                .as_range(meta.size)
-                .map_err(|error| generic_error::<StoreError>(Box::new(error)))?,
-            None => 0..meta.size,
-        };
-        let attributes = attributes(&row.attributes);
-        let payload = if options.head || range.is_empty() {
-            stream::empty().boxed()
-        } else {
-            let of = location.clone();
-            let is_own = options.extensions.get::<ReadBack>().is_some();
-            let mut body = body(Arc::clone(&self.0), (&row.pieces, pin), &range, is_own);
-            // The first piece is read before the stream is returned, so that its errors are those
-            // of the call.
-            let first =
-                body.next().await.transpose().map_err(|error| to_object_store_error(&of, error))?;
-            let first = stream::iter(first.map(Ok));
-            first.chain(body.map_err(move |error| to_object_store_error(&of, error))).boxed()
-        };
-        let payload = GetResultPayload::Stream(payload);
-        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.0.0.delete(key).await
     }
 
-    fn delete_stream(
+    async fn copy(&self, from: &str, to: &str, mode: Mode) -> Result<()> {
+        copy(&self.0.0, self.0.0.pin_object(from)?, to, mode).await
+    }
+
+    fn list(
         &self,
-        locations: BoxStream<'static, Answer<Path>>,
-    ) -> BoxStream<'static, Answer<Path>> {
-        remove_all(Arc::clone(&self.0), locations, |inner: Arc<Inner>, key: String| async move {
-            inner.delete(&key).await
-        })
+        folder: Option<&Path>,
+        after: Option<String>,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        list(self.clone(), folder, after)
     }
 
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, Cursor::Start)
-    }
-
-    fn list_with_offset(
-        &self,
-        prefix: Option<&Path>,
-        offset: &Path,
-    ) -> BoxStream<'static, Answer<ObjectMeta>> {
-        list(self.clone(), prefix, Cursor::After(offset.as_ref().to_owned()))
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
         list_with_delimiter(self, prefix)
-    }
-
-    /// Copies the bytes: a copy outlives its source.
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
-        let mode = Mode::from(options.mode);
-        let found = self.0.pin_object(from.as_ref());
-        let found = found.map_err(|error| to_object_store_error(from, error))?;
-        let copied = copy(&self.0, found, to.as_ref(), mode).await;
-        copied.map_err(|error| to_object_store_error(to, error))
     }
 }
 
@@ -139,7 +104,7 @@ async fn copy(
     (row, pin): (ObjectRow, Pin),
     to: &str,
     mode: Mode,
-) -> crate::objects::Result<()> {
+) -> Result<()> {
     let object = inner.new_object(to, row.attributes)?;
     inner.check_mode(to, mode)?;
     let length = row.pieces.length();
@@ -164,11 +129,11 @@ async fn copy(
     inner.ended(started.id, put.await).await
 }
 
-impl Keys for TomeStore {
+impl Keys for Keyed {
     type ObjectStoreError = StoreError;
 
-    fn page(&self, prefix: &str, from: &Cursor) -> crate::objects::Result<Vec<Entry>> {
-        let page = self.0.index.objects(prefix, from)?;
+    fn page(&self, prefix: &str, from: &Cursor) -> Result<Vec<Entry>> {
+        let page = self.0.0.index.objects(prefix, from)?;
         Ok(page.into_iter().map(|(key, row)| entry(key, &row)).collect())
     }
 }

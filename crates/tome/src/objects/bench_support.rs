@@ -10,9 +10,9 @@ use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_tome_core::{Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Clock, Ratio, Seed};
 
-use crate::fail_point::FailPoints;
 use crate::objects::{PutGuarantee, Result, StoreOptions, TomeStore};
 use crate::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
+use crate::{FAIL_POINTS, FailPoints};
 
 /// Number of tomes.
 pub const TOMES: u32 = 8;
@@ -40,7 +40,7 @@ pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
         idle: fulgurite_tome_core::limits::IDLE,
         clock,
         entropy: entropy(),
-        fail: FailPoints::default(),
+        fail: FailPoints::unarmed(&FAIL_POINTS),
         faults: FaultInjector::default(),
     })
 }

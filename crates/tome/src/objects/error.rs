@@ -64,6 +64,10 @@ impl ObjectStoreError for StoreError {
         }
     }
 
+    fn invalid(what: String) -> Self {
+        Self::Invalid { what }
+    }
+
     fn exists(key: String) -> Self {
         Self::Exists { key }
     }

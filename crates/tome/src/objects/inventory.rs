@@ -45,7 +45,7 @@ impl TomeStore {
             let slot = self.set().layout().block_bytes();
             let mut inventory_progress = self.set().inventory(tome)?;
             while !inventory_progress.is_whole() && inventory_progress.failure.is_none() {
-                work.report(inventory_progress.read * slot, inventory_progress.total * slot);
+                work.set(inventory_progress.read * slot, inventory_progress.total * slot);
                 tokio::time::sleep(POLL_INTERVAL).await;
                 inventory_progress =
                     self.set().inventory_progress(tome).unwrap_or(inventory_progress);

@@ -29,5 +29,3 @@ pub const GC_BACKOFF: Duration = Duration::from_secs(600);
 pub(crate) const WATCH_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Problems of groups that are listed individually.
 pub const PROBLEMS_MAX: usize = 256;
-/// Most parts of an upload, as in S3.
-pub const PARTS_MAX: usize = 10_000;

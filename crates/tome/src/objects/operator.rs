@@ -5,30 +5,22 @@
 //! ([`crate`]).
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fulgurite_disks::Wake;
 use fulgurite_tome_core::TomeId;
-use fulgurite_units::{ByteCount, Ratio, error_chain};
+use fulgurite_units::{Ratio, error_chain};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
 
 use crate::objects::limits::PROBLEMS_MAX;
-use crate::objects::{Result, TomeStore};
+use crate::objects::{Progress, Result, TomeStore};
 use crate::{GroupChecked, Moves, TomeStatus};
 
 /// Poll interval for progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-
-/// Progress of a long operation, in bytes of disks.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    total: AtomicU64,
-}
 
 /// Result of moving member slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,20 +59,6 @@ pub struct Compared {
     pub problems: Vec<String>,
     /// Number of further problems beyond the limit.
     pub more_problems: u64,
-}
-
-impl Progress {
-    /// Returns the bytes done, and the bytes in all.
-    #[must_use]
-    pub fn bytes(&self) -> (ByteCount, ByteCount) {
-        let load = |count: &AtomicU64| ByteCount::new(count.load(Ordering::Relaxed));
-        (load(&self.done), load(&self.total))
-    }
-
-    pub(crate) fn report(&self, done: u64, total: u64) {
-        self.total.store(total, Ordering::Relaxed);
-        self.done.store(done, Ordering::Relaxed);
-    }
 }
 
 impl TomeStore {
@@ -128,7 +106,7 @@ impl TomeStore {
         while moves.leaving.contains(&tome) && !left.is_empty() {
             most = most.max(left.len());
             let total = most as u64 * region;
-            work.report(total.saturating_sub(left.iter().sum()), total);
+            work.set(total.saturating_sub(left.iter().sum()), total);
             tokio::time::sleep(POLL_INTERVAL).await;
             moves = self.set().moves();
             left = left_of(&moves);
@@ -175,7 +153,7 @@ impl TomeStore {
                         let own = || now.iter().filter(|status| selected.contains(&status.tome));
                         let total: u64 = own().map(|status| status.blocks * block).sum();
                         let left: u64 = own().map(|status| status.to_scrub * block).sum();
-                        work.report(total.saturating_sub(left), total);
+                        work.set(total.saturating_sub(left), total);
                     }
                 }
             }
@@ -213,7 +191,7 @@ impl TomeStore {
                         compared.more_problems += 1;
                     }
                 }
-                work.report(compared.groups * region, groups * region);
+                work.set(compared.groups * region, groups * region);
             };
             self.set().verify(report).await?;
             Ok(compared)

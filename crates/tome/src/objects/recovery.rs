@@ -46,7 +46,7 @@ impl TomeStore {
             let heads = self.set().in_disk_order(heads.collect()).await?;
             let (count, block) = (heads.len() as u64, self.set().layout().block_bytes());
             let (mut found, mut read) = (Found::default(), 0);
-            work.report(0, count * block);
+            work.set(0, count * block);
             let mut reading = stream::iter(heads)
                 .map(|name| async move { (self.head(&name).await, name) })
                 .buffer_unordered(CONCURRENT_HEADS);
@@ -59,7 +59,7 @@ impl TomeStore {
                     Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
                 }
                 read += 1;
-                work.report(read * block, count * block);
+                work.set(read * block, count * block);
             }
             drop(reading);
             let (unknown, is_whole) = (self.set().unknown(), found.problems.is_empty());

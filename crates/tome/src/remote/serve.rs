@@ -14,7 +14,6 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
-use crate::fail_point::FailPoints;
 use crate::remote::dial::BackoffLimits;
 use crate::remote::file::TomesFile;
 use crate::remote::remote_tome::{RemoteOptions, RemoteTome};
@@ -24,6 +23,7 @@ use crate::remote::{NetError, Result};
 use crate::{
     Entropy, FaultInjector, Network, RemoteHandle, SetHandshake, StandaloneOptions, StandaloneTome,
 };
+use crate::{FAIL_POINTS, FailPoints};
 
 /// Options for serving a tome, besides the file.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ fn opening(
             network,
             clock: options.clock.clone(),
             entropy: options.entropy.clone(),
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             faults: FaultInjector::default(),
         };
         StandaloneTome::open(standalone, set_handshake)

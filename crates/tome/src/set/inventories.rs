@@ -25,10 +25,9 @@ use fulgurite_tome_core::{Epoch, GroupId, Layout, PhysicalBlock, TomeError, Tome
 use fulgurite_units::{Clock, Duration, Instant, Seed, TomeSetId, error_chain};
 
 use super::local::Local;
-use super::{Entropy, TomeHandle, TomeSet};
+use super::{TomeHandle, TomeSet};
 use crate::disk::Disk;
 use crate::driver::DriverMessage;
-use crate::fail_point::FailPoints;
 use crate::identity::TomeIdentity;
 use crate::inventory::{Found, Inventory};
 use crate::limits::{
@@ -37,6 +36,7 @@ use crate::limits::{
 };
 use crate::network::Network as _;
 use crate::spin_gate::SpinGate;
+use crate::{Entropy, FailPoints};
 use crate::{Result, TomesError};
 
 /// Progress of an inventory.

@@ -9,33 +9,9 @@ use fulgurite_tome_core::{CodeParams, Layout, TomeId};
 use fulgurite_units::{Clock, Duration, TomeSetId};
 
 use super::remotes::RemoteHandle;
-use crate::fail_point::FailPoints;
 use crate::faults::FaultInjector;
 use crate::network::Network;
-
-/// Draws 16 unpredictable bytes: ids and the seeds of each start come from them.
-#[derive(Clone)]
-pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
-
-impl Entropy {
-    /// Wraps a source of random bytes.
-    #[must_use]
-    pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
-        Self(Arc::new(draw))
-    }
-
-    /// Draws 16 bytes.
-    #[must_use]
-    pub fn draw(&self) -> [u8; 16] {
-        (self.0)()
-    }
-}
-
-impl std::fmt::Debug for Entropy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Entropy")
-    }
-}
+use crate::{Entropy, FailPoints};
 
 /// Options of a set.
 #[derive(Debug)]

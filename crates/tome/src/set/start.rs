@@ -35,7 +35,6 @@ use super::remotes::{Remotes, SetLink};
 use super::slot_mover::{self, Mover};
 use super::{RemoteDriver, SetOptions, TomeHandle, TomeSet};
 use crate::driver::{Driver, Parts, Rejoin, data_blocks};
-use crate::fail_point::FailPoints;
 use crate::handshake::SetHandshake;
 use crate::identity::{self, TomeIdentity};
 use crate::limits::{
@@ -49,6 +48,7 @@ use crate::spin_gate::SpinGate;
 use crate::start_counts::CountedStore;
 use crate::token_manager::TokenManagerDriver;
 use crate::watch::EventPublisher;
+use crate::{FAIL_POINTS, FailPoints};
 use crate::{Result, TomesError};
 pub(super) use membership_sync::sync_membership;
 pub(super) use tombstones::apply_tombstones;
@@ -223,7 +223,7 @@ pub(crate) fn start_standalone(
             idle: options.idle,
             clock: options.clock,
             entropy: options.entropy,
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             faults: options.faults,
         },
     };
@@ -274,7 +274,8 @@ impl Startup {
         row: &SetRow,
         rejoin: Arc<dyn Rejoin>,
     ) -> Result<Self> {
-        let fail = Arc::new(std::mem::take(&mut options.fail));
+        let fail =
+            Arc::new(std::mem::replace(&mut options.fail, FailPoints::unarmed(&FAIL_POINTS)));
         fail.pass("tomes-set-made");
         let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
         let start = Self {

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fulgurite_disks::{Backend as _, Observed, PlaceId};
-use fulgurite_tome::fail_point::FailPoints;
 use fulgurite_tome::{
     Entropy, FaultInjector, InjectedFault, MetadataStore, Network, SetOptions, StandaloneOptions,
     StandaloneTome, TomeSet,
 };
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::metadata::Row;
@@ -151,7 +151,7 @@ async fn region_claimed_twice_affects_only_its_tome() {
         let slots = known_region.group().seats().to_vec();
         let group = Group::new(GroupId::new(77), known_region.group().split(), slots).unwrap();
         let rows = [Row::Dropped { region }, Row::Seat { region, group }];
-        store.commit(&rows, &FailPoints::default()).unwrap();
+        store.commit(&rows, &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     }
     let before = blocks(&shelf, tome);
     let set = shelf.open();
@@ -268,7 +268,7 @@ async fn request_without_token_spins_no_disk_and_fails_on_stop() {
         network: Arc::new(DroppingNetwork),
         clock,
         entropy: Entropy::new(|| [7; 16]),
-        fail: FailPoints::default(),
+        fail: FailPoints::unarmed(&FAIL_POINTS),
         faults: FaultInjector::default(),
     };
     close(set);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fulgurite_disks::{Guard, Lease, PlaceId, Power, Simulated, Times};
-use fulgurite_tome::fail_point::FailPoints;
 use fulgurite_tome::{Entropy, FaultInjector, SetOptions, SetStatus, TomeSet, UnpluggedTome};
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome_core::metadata::Object;
 use fulgurite_tome_core::offline_read;
 use fulgurite_tome_core::{Layout, Parts, RegionId, TomeId};
@@ -99,7 +99,7 @@ impl Shelf {
             idle: fulgurite_tome_core::limits::IDLE,
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             faults: self.faults.clone(),
         }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_disks::{Fault, PlaceId, Simulated, Times};
-use fulgurite_tome::fail_point::FailPoints;
 use fulgurite_tome::limits::{HEADER_BYTES, LABEL_BYTES};
 use fulgurite_tome::{Entropy, FaultInjector, InjectedFault, SetOptions, SetStatus, TomeSet};
+use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome_core::{Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Duration, ManualClock, RandomStream, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
@@ -106,7 +106,7 @@ impl World {
             idle: fulgurite_tome_core::limits::IDLE,
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             faults: self.faults.clone(),
         };
         self.made = self.tomes;

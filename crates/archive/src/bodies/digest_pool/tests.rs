@@ -18,7 +18,11 @@ fn pieces(body: u64) -> Vec<Arc<Vec<u8>>> {
 }
 
 fn digest_pool(point: Option<(String, u32)>) -> (Arc<DigestPool>, Arc<Panics>) {
-    let fail = Arc::new(FailPoints::new(&FAIL_POINTS, point.as_ref()).unwrap());
+    let fail = point.map_or_else(
+        || FailPoints::unarmed(&FAIL_POINTS),
+        |(name, count)| FailPoints::armed(&FAIL_POINTS, &name, count).unwrap(),
+    );
+    let fail = Arc::new(fail);
     let panics = Arc::<Panics>::default();
     (Arc::new(DigestPool::new(fail, Arc::clone(&panics))), panics)
 }

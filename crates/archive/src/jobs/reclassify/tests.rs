@@ -1,7 +1,7 @@
 //! Which orders are started.
 
 use fulgurite_catalog::Transaction;
-use fulgurite_units::ManualClock;
+use fulgurite_units::{ByteCount, ManualClock};
 
 use super::*;
 use crate::bodies::log::LogKind;
@@ -37,7 +37,7 @@ fn order_of_a_disconnected_caller_does_not_start() {
     let outcome = outcome.blocking_recv().unwrap();
     assert!(matches!(outcome, Err(ArchiveError::NoSuchBucket { .. })), "{outcome:?}");
     // Starting an order sets its total immediately.
-    assert_eq!(given_up.bytes(), (0, 0));
+    assert_eq!(given_up.bytes(), (ByteCount::ZERO, ByteCount::ZERO));
     runner.stop();
     assert_eq!(runner.join(), 0);
 }

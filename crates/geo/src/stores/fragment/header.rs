@@ -251,7 +251,7 @@ impl Header {
                 ("the object", header.object.escape_ascii().to_string()),
                 ("the object's size", header.object_bytes.get().to_string()),
                 ("the chunk", header.chunk.to_string()),
-                ("the chunk's position", chunk),
+                ("the chunk's span", chunk),
                 ("the code", counts),
                 ("the fragment", header.fragment.to_string()),
                 ("the payload's size", header.payload_bytes.to_string()),

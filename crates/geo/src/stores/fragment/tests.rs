@@ -170,7 +170,7 @@ fn mismatched_fragment_names_the_field() {
     expect![[r#"
         it is another fragment: the put is 00112233445566778899aabbccddeeff, not 5
         it is another fragment: the chunk is 1, not 2
-        it is another fragment: the chunk's position is 200000 bytes at 4194304, not 200000 bytes at 0
+        it is another fragment: the chunk's span is 200000 bytes at 4194304, not 200000 bytes at 0
         it is another fragment: the object's size is 10000000, not 1
         it is another fragment: the object is bucket/a key, not b
         it is another fragment: the payload's size is 100000, not 7

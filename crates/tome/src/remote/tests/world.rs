@@ -18,7 +18,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::fail_point::FailPoints;
 use crate::remote::{
     BackoffLimits, PeerName, RemoteOptions, RemoteTome, ServerOptions, Tls, TlsFiles, TomeServer,
 };
@@ -26,6 +25,7 @@ use crate::{
     Entropy, FaultInjector, Network, RemoteHandle, SetOptions, StandaloneOptions, StandaloneTome,
     TomeSet,
 };
+use crate::{FAIL_POINTS, FailPoints};
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 512;
@@ -261,7 +261,7 @@ impl World {
                     network,
                     clock: clock.clone(),
                     entropy: Entropy::new(draw),
-                    fail: FailPoints::default(),
+                    fail: FailPoints::unarmed(&FAIL_POINTS),
                     faults: faults.clone(),
                 };
                 StandaloneTome::open(options, handshake)
@@ -300,7 +300,7 @@ impl World {
             idle: fulgurite_tome_core::limits::IDLE,
             clock: self.clock.clock(),
             entropy: Entropy::new(draw),
-            fail: FailPoints::default(),
+            fail: FailPoints::unarmed(&FAIL_POINTS),
             faults: FaultInjector::default(),
         }
     }

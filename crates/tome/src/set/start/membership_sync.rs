@@ -7,8 +7,8 @@ use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::metadata::{Object, Row, TomeMetadata};
 use fulgurite_tome_core::{RegionId, TomeError};
 
+use crate::FailPoints;
 use crate::Result;
-use crate::fail_point::FailPoints;
 use crate::metadata_store::MetadataStore;
 
 /// Returns the tome's state after committing its member slots.

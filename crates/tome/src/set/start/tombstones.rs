@@ -10,8 +10,8 @@ use fulgurite_tome_core::metadata::{Row, TomeMetadata};
 use fulgurite_units::error_chain;
 
 use super::{OpenTome, Startup};
+use crate::FailPoints;
 use crate::Result;
-use crate::fail_point::FailPoints;
 use crate::limits::LOAD_PAGE_MAX;
 use crate::metadata_store::MetadataStore;
 use crate::piece_store::OpenedPieces;

@@ -1,33 +1,9 @@
-//! Sources of random bytes and of backoff. Both are injected.
+//! Backoff between two tries, which is injected: nothing here reads a clock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-
-/// Draws 16 unpredictable bytes, for tags and for the length of backoffs.
-#[derive(Clone)]
-pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
-
-impl Entropy {
-    /// Creates a source. No value may repeat during the life of a table.
-    #[must_use]
-    pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
-        Self(Arc::new(draw))
-    }
-
-    /// Draws a value.
-    #[must_use]
-    pub fn draw(&self) -> [u8; 16] {
-        (self.0)()
-    }
-}
-
-impl std::fmt::Debug for Entropy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Entropy")
-    }
-}
+use fulgurite_tier::Entropy;
 
 /// Waits between two tries (backoff).
 #[async_trait]
