@@ -1,5 +1,5 @@
-//! The suite that every store of objects passes that may be a tier: that of `object_store`, and what
-//! it leaves open.
+//! The suite that every store of objects passes that may be a tier: that of `object_store`, and
+//! what it leaves open.
 
 use futures::TryStreamExt as _;
 use object_store::path::Path;

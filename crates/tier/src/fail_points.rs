@@ -1,8 +1,8 @@
 //! Fail points: named places at which a test can kill the process, as a power cut would, or panic a
 //! thread, as a bug would.
 //!
-//! They are always compiled in, so what is tested is what runs; passing one that is not armed costs a
-//! comparison. Each tier has a list of its own points.
+//! They are always compiled in, so what is tested is what runs; passing one that is not armed costs
+//! a comparison. Each tier has a list of its own points.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

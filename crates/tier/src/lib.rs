@@ -1,5 +1,5 @@
-//! What the tiers share: `object_store`'s trait over a store of objects by key, fail points, and the
-//! source of random bytes.
+//! What the tiers share: `object_store`'s trait over a store of objects by key, fail points, and
+//! the source of random bytes.
 //!
 //! ```text
 //! objects                 the trait of a store by key, and `object_store`'s over it
@@ -8,7 +8,6 @@
 //! condition               how object_store states that
 //! attributes              object attributes, as names with values
 //! entry                   an object in the index, as `ObjectMeta`
-//! removal                 removes a stream of objects
 //! listing                 pages of an index, as listings with and without folders
 //! to_object_store_error   converts a store's errors to those of `object_store`
 //! conformance             the suite that stores of objects pass
@@ -31,7 +30,6 @@ mod listing;
 mod mode;
 mod objects;
 mod progress;
-mod removal;
 mod to_object_store_error;
 mod upload;
 

@@ -27,6 +27,8 @@ use crate::{
     to_object_store_error,
 };
 
+type StoreResult<T, E> = std::result::Result<T, E>;
+
 /// An object to be put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewObject {
@@ -65,20 +67,13 @@ pub trait KeyedStore: Clone + fmt::Debug + Send + Sync + 'static {
         &self,
         object: NewObject,
         payload: PutPayload,
-    ) -> std::result::Result<PutResult, Self::Error>;
+    ) -> StoreResult<PutResult, Self::Error>;
 
     /// Begins a multipart upload.
-    async fn begin_upload(
-        &self,
-        object: NewObject,
-    ) -> std::result::Result<Self::Upload, Self::Error>;
+    async fn begin_upload(&self, object: NewObject) -> StoreResult<Self::Upload, Self::Error>;
 
     /// Finds an object; of `options` its version, range and `head` tell what will be read.
-    async fn find(
-        &self,
-        key: &str,
-        options: &GetOptions,
-    ) -> std::result::Result<Self::Found, Self::Error>;
+    async fn find(&self, key: &str, options: &GetOptions) -> StoreResult<Self::Found, Self::Error>;
 
     /// Returns the metadata of an object that was found, and its attributes as they were put.
     ///
@@ -93,13 +88,13 @@ pub trait KeyedStore: Clone + fmt::Debug + Send + Sync + 'static {
         found: Self::Found,
         range: Range<u64>,
         options: ReadOptions,
-    ) -> std::result::Result<BoxStream<'static, std::result::Result<Bytes, Self::Error>>, Self::Error>;
+    ) -> StoreResult<BoxStream<'static, StoreResult<Bytes, Self::Error>>, Self::Error>;
 
     /// Removes an object; one that does not exist is no error.
-    async fn delete(&self, key: &str) -> std::result::Result<(), Self::Error>;
+    async fn delete(&self, key: &str) -> StoreResult<(), Self::Error>;
 
     /// Copies an object. The copy has bytes of its own: it outlives its source.
-    async fn copy(&self, from: &str, to: &str, mode: Mode) -> std::result::Result<(), Self::Error>;
+    async fn copy(&self, from: &str, to: &str, mode: Mode) -> StoreResult<(), Self::Error>;
 
     /// Lists the objects in a folder and below it, sorted by key, after a key.
     fn list(
@@ -231,7 +226,6 @@ pub mod adapter {
     use object_store::CopyMode;
 
     use super::*;
-    use crate::removal::remove_all;
 
     /// Puts an object.
     ///
@@ -313,7 +307,17 @@ pub mod adapter {
         store: &S,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        remove_all(store.clone(), locations)
+        let store = store.clone();
+        let delete = move |location: Result<Path>| {
+            let store = store.clone();
+            async move {
+                let location = location?;
+                let deleted = store.delete(location.as_ref()).await;
+                deleted.map_err(|error| to_object_store_error(&location, error))?;
+                Ok(location)
+            }
+        };
+        locations.then(delete).boxed()
     }
 
     /// Copies an object.

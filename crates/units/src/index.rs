@@ -1,8 +1,8 @@
 //! Numbers of one kind as a type: macros that declare them, and the indices that several crates
 //! share. An index is a zero-based position, not a count and not a size.
 
-/// Declares a kind of number as a type of its own, so that kinds are not mixed up. The caller's crate
-/// needs `serde`.
+/// Declares a kind of number as a type of its own, so that kinds are not mixed up. The caller's
+/// crate needs `serde`.
 #[macro_export]
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $int:ty) => {

@@ -1,8 +1,8 @@
 //! `object_store`'s trait over the index and the pieces.
 //!
 //! Requests about names alone (head, list, delete) are served by the index, without a spin-up. A
-//! put may name the affinity group of an object, by a [`AffinityGroup`](fulgurite_units::AffinityGroup) among the extensions of its
-//! options.
+//! put may name the affinity group of an object, by a
+//! [`AffinityGroup`](fulgurite_units::AffinityGroup) among the extensions of its options.
 
 use std::fmt;
 use std::ops::Range;
