@@ -112,7 +112,7 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     assert f"slot of group 0: tome {lost} to " in shown, shown
     refused = done(server, "retire", str((lost + 1) % TOMES))
     assert refused.returncode == USAGE and "rebuilt before" in refused.stderr, refused.stderr
-    # Whoever leaves stops nothing, and what is planned goes on over a start.
+    # A leaving tome stops nothing, and planned moves continue after a restart.
     rebuilding.kill()
     rebuilding.wait()
     server.kill()

@@ -125,7 +125,7 @@ fn show_files(
     reader: &PlatterReader<FileSource>,
     buffer: &mut TrackBuffer,
     out: &Output,
-) -> anyhow::Result<Option<fulgurite_platter::GlassError>> {
+) -> anyhow::Result<Option<fulgurite_platter::PlatterError>> {
     let header = reader.header();
     if header.list_bytes == 0 {
         return Ok(None);

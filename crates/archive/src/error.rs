@@ -1,7 +1,7 @@
 //! Errors of an archive, with the ids that a caller needs to act.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_glass::PlattersError;
+use fulgurite_glass::GlassError;
 use fulgurite_units::{ErrorKind, PlatterId, error_chain};
 
 /// An operation on the archive failed.
@@ -184,14 +184,14 @@ impl ArchiveError {
 /// catalog errors.
 impl From<CatalogError> for ArchiveError {
     fn from(error: CatalogError) -> Self {
-        PlattersError::from(error).into()
+        GlassError::from(error).into()
     }
 }
 
 /// Converts each error of platters to the variant of the same name.
-impl From<PlattersError> for ArchiveError {
-    fn from(error: PlattersError) -> Self {
-        use PlattersError as P;
+impl From<GlassError> for ArchiveError {
+    fn from(error: GlassError) -> Self {
+        use GlassError as P;
         match error {
             P::InvalidArgument { what } => Self::InvalidArgument { what },
             P::Full { what } => Self::Full { what },
@@ -220,7 +220,7 @@ impl From<PlattersError> for ArchiveError {
 
 /// Converts errors that the archive returns to platters to the variant of the same name. Errors
 /// that platters never handle become text.
-impl From<ArchiveError> for PlattersError {
+impl From<ArchiveError> for GlassError {
     fn from(error: ArchiveError) -> Self {
         use ArchiveError as A;
         match error {

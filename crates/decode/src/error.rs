@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use fulgurite_platter::GlassError;
+use fulgurite_platter::PlatterError;
 
 /// A decoder cannot work with its input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,8 +154,8 @@ pub enum DecodeError {
     },
 }
 
-impl From<GlassError> for DecodeError {
-    fn from(error: GlassError) -> Self {
+impl From<PlatterError> for DecodeError {
+    fn from(error: PlatterError) -> Self {
         Self::Channel { reason: error.to_string() }
     }
 }

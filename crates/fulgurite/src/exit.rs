@@ -6,8 +6,8 @@ use fulgurite_client::s3::S3Error;
 use fulgurite_gateway::GatewayError;
 use fulgurite_geo::objects::GeoError;
 use fulgurite_geo::remote::NodeError;
-use fulgurite_platter::GlassError;
-use fulgurite_rack::StacksError;
+use fulgurite_platter::PlatterError;
+use fulgurite_rack::RackError;
 use fulgurite_terminal::exit::Exit;
 use fulgurite_tome::TomesError;
 use fulgurite_tome::objects::StoreError;
@@ -31,10 +31,10 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<GatewayError>() {
         return Some(exit_of_gateway(error));
     }
-    if let Some(error) = cause.downcast_ref::<GlassError>() {
+    if let Some(error) = cause.downcast_ref::<PlatterError>() {
         return Some(exit_of_glass(error));
     }
-    if let Some(error) = cause.downcast_ref::<StacksError>() {
+    if let Some(error) = cause.downcast_ref::<RackError>() {
         return Some(exit_of_stacks(error));
     }
     if let Some(error) = cause.downcast_ref::<NetError>() {
@@ -99,7 +99,7 @@ fn exit_of_kind(kind: fulgurite_units::ErrorKind) -> Exit {
     }
 }
 
-fn exit_of_glass(error: &GlassError) -> Exit {
+fn exit_of_glass(error: &PlatterError) -> Exit {
     use fulgurite_platter::ErrorKind;
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
@@ -108,18 +108,18 @@ fn exit_of_glass(error: &GlassError) -> Exit {
     }
 }
 
-fn exit_of_stacks(error: &StacksError) -> Exit {
+fn exit_of_stacks(error: &RackError) -> Exit {
     use fulgurite_gateway::ErrorKind;
-    if matches!(error, StacksError::Catalog(CatalogError::Locked { .. })) {
+    if matches!(error, RackError::Catalog(CatalogError::Locked { .. })) {
         return Exit::Locked;
     }
     // An error of the configuration, or a disk in the wrong place of it.
     if matches!(
         error,
-        StacksError::Invalid { .. }
-            | StacksError::Incomplete { .. }
-            | StacksError::Rack(_)
-            | StacksError::WrongDisk { .. }
+        RackError::Invalid { .. }
+            | RackError::Incomplete { .. }
+            | RackError::Rack(_)
+            | RackError::WrongDisk { .. }
     ) {
         return Exit::Config;
     }

@@ -6,7 +6,7 @@ use fulgurite_units::{PlatterId, SetId, UnixTime};
 use crate::config::GlassConfig;
 use crate::plan::random_id;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// Writes the rows of a full-size set that was released at this time; returns its information
 /// platters.
@@ -37,7 +37,7 @@ pub fn add_set(
         damaged: Vec::new(),
         geometry,
     };
-    committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<(), PlattersError> {
+    committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<(), GlassError> {
         for (position, platter) in row.platters() {
             let platter_row = PlatterRow {
                 set,

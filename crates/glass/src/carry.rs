@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::far::{FarLibrary, places};
 use crate::limits::{FAR_COMPARE_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, FAR, FarRow, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState};
-use crate::{PlatterFileSource, PlattersError, Result};
+use crate::{GlassError, PlatterFileSource, Result};
 
 /// Carries platters to far libraries.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl Carrier {
                 on_progress(format!("carrying platter {} to {}", at + 1, library.name()));
                 match self.carry(&**library, *platter, row) {
                     Ok(()) => {}
-                    Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
-                    Err(error @ PlattersError::FarUnavailable { .. }) => {
+                    Err(GlassError::Stopping) => return Err(GlassError::Stopping),
+                    Err(error @ GlassError::FarUnavailable { .. }) => {
                         failures.push(error);
                         break;
                     }
@@ -73,7 +73,7 @@ impl Carrier {
 
     /// Cleans up after a crash, or after a recovery that did not reach a far library: files of
     /// platters that are away, and platters whose location no row records.
-    fn begin(&self) -> Result<Option<PlattersError>> {
+    fn begin(&self) -> Result<Option<GlassError>> {
         let mut failure = None;
         let mut is_known = BTreeSet::new();
         for (platter, row) in places(&*self.context.catalog)? {
@@ -84,7 +84,7 @@ impl Carrier {
                     // The library does not have what it acknowledged: the copy at home is sent
                     // again.
                     Ok(false) => self.record(platter, FarRow { is_there: false, ..row })?,
-                    Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
+                    Err(GlassError::Stopping) => return Err(GlassError::Stopping),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
@@ -187,7 +187,7 @@ impl Carrier {
         if !self.is_same(library, platter, &file)? {
             self.put(library, platter, &file)?;
             if !self.is_same(library, platter, &file)? {
-                return Err(PlattersError::FarUnavailable {
+                return Err(GlassError::FarUnavailable {
                     library: library.name().to_owned(),
                     what: format!("it returns platter {platter} with other bytes than were sent"),
                 });
@@ -208,7 +208,7 @@ impl Carrier {
         let path = self.context.files.path(platter);
         let mut read = |offset: u64, buffer: &mut [u8]| {
             self.context.check_stopping()?;
-            file.read_at(offset, buffer).map_err(PlattersError::io("read", &path))
+            file.read_at(offset, buffer).map_err(GlassError::io("read", &path))
         };
         library.put(platter, file.bytes(), &mut read)
     }
@@ -231,7 +231,7 @@ impl Carrier {
             let count = FAR_COMPARE_BYTES.min(file.bytes() - offset);
             here.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
             there.resize(here.len(), 0);
-            file.read_at(offset, &mut here).map_err(PlattersError::io("read", &path))?;
+            file.read_at(offset, &mut here).map_err(GlassError::io("read", &path))?;
             library.read_at(platter, offset, &mut there)?;
             if here != there {
                 return Ok(false);
@@ -263,9 +263,9 @@ impl Carrier {
 }
 
 /// Whether a platter could not be opened because it does not exist.
-fn is_lost(error: &PlattersError) -> bool {
+fn is_lost(error: &GlassError) -> bool {
     use std::io::ErrorKind::NotFound;
-    matches!(error, PlattersError::Io { source, .. } if source.kind() == NotFound)
+    matches!(error, GlassError::Io { source, .. } if source.kind() == NotFound)
 }
 
 /// The status of a far library.

@@ -9,7 +9,7 @@ pub use fulgurite_glass_core::control::{LibraryShape, Policy};
 pub use fulgurite_platter::Geometry;
 use fulgurite_units::{ByteCount, Ratio};
 
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// The default shard size. The paper gives none. On its Volume workload the twin's reads complete
 /// sooner the smaller shards are (`docs/design/0005-placement.md`); 4 GB is the smallest that was
@@ -41,7 +41,7 @@ impl GlassConfig {
     /// # Errors
     /// When they are not.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |what: String| PlattersError::InvalidArgument { what };
+        let refuse = |what: String| GlassError::InvalidArgument { what };
         self.geometry.validate().map_err(|error| refuse(error.to_string()))?;
         if self.shard_size == ByteCount::ZERO {
             return Err(refuse("shard_size is zero, but must be at least one byte".to_owned()));

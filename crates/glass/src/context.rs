@@ -19,7 +19,7 @@ use crate::medium::SimulatedMedium;
 use crate::platter_files::PlatterFiles;
 use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow};
-use crate::{Panics, PlatterFileSource, PlattersError, Result};
+use crate::{GlassError, Panics, PlatterFileSource, Result};
 
 /// What an archive shares with its glass tier.
 pub struct Shared {
@@ -123,7 +123,7 @@ impl Context {
 
     /// Returns `Stopping` when the archive is being stopped; called between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
-        if self.stopping.load(Ordering::SeqCst) { Err(PlattersError::Stopping) } else { Ok(()) }
+        if self.stopping.load(Ordering::SeqCst) { Err(GlassError::Stopping) } else { Ok(()) }
     }
 
     /// Opens a platter for reading, wherever it is: at home if it is there.

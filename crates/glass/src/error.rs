@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_platter::GlassError;
+use fulgurite_platter::PlatterError;
 use fulgurite_units::{ErrorKind, PlatterId};
 
 /// An operation on platters failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
-pub enum PlattersError {
+pub enum GlassError {
     #[error("{what}")]
     InvalidArgument { what: String },
     #[error("archive is full: {what}")]
@@ -28,7 +28,7 @@ pub enum PlattersError {
     #[error("platter {platter} and every other of its set are missing")]
     SetMissing { platter: PlatterId },
     #[error(transparent)]
-    Glass(#[from] GlassError),
+    Glass(#[from] PlatterError),
     #[error("stored bytes are damaged: {what}")]
     Corrupt { what: String },
     #[error("written by a newer program: {what}")]
@@ -46,9 +46,9 @@ pub enum PlattersError {
 }
 
 /// The result of an operation on platters.
-pub type Result<T, E = PlattersError> = std::result::Result<T, E>;
+pub type Result<T, E = GlassError> = std::result::Result<T, E>;
 
-impl PlattersError {
+impl GlassError {
     /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -59,9 +59,9 @@ impl PlattersError {
             | Self::SetMissing { .. }
             | Self::FarUnavailable { .. }
             | Self::Undecoded { .. }
-            | Self::Glass(GlassError::Medium { .. })
+            | Self::Glass(PlatterError::Medium { .. })
             | Self::Stopping => ErrorKind::Unavailable,
-            Self::Glass(GlassError::Io { .. }) => ErrorKind::Internal,
+            Self::Glass(PlatterError::Io { .. }) => ErrorKind::Internal,
             Self::PlatterUnreadable { .. } | Self::Glass(_) | Self::Corrupt { .. } => {
                 ErrorKind::Corrupt
             }
@@ -89,7 +89,7 @@ impl PlattersError {
 }
 
 /// Damaged or unreadable rows have errors of their own; failures of the store stay catalog errors.
-impl From<CatalogError> for PlattersError {
+impl From<CatalogError> for GlassError {
     fn from(error: CatalogError) -> Self {
         let what = || error.to_string();
         if matches!(error, CatalogError::Undecoded { .. }) {

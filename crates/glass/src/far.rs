@@ -17,7 +17,7 @@ use fulgurite_units::{PlatterId, error_chain};
 
 use crate::limits::FAR_WINDOW_BYTES;
 use crate::rows::{self, FAR, FarRow};
-use crate::{PlatterFileSource, PlattersError, Result};
+use crate::{GlassError, PlatterFileSource, Result};
 
 /// A library at another site. Its calls block for as long as the network takes.
 pub trait FarLibrary: Debug + Send + Sync {
@@ -74,7 +74,7 @@ pub(crate) fn named<'a>(
 ) -> Result<&'a Arc<dyn FarLibrary>> {
     libraries.iter().find(|library| library.name() == name).ok_or_else(|| {
         let what = "the configuration no longer has a far library of this name".to_owned();
-        PlattersError::FarUnavailable { library: name.to_owned(), what }
+        GlassError::FarUnavailable { library: name.to_owned(), what }
     })
 }
 
@@ -117,7 +117,7 @@ impl FarSource {
     /// # Errors
     /// When it is not there, or that cannot be determined.
     pub(crate) fn open(library: &Arc<dyn FarLibrary>, platter: PlatterId) -> Result<Self> {
-        let bytes = library.bytes(platter)?.ok_or_else(|| PlattersError::PlatterUnreadable {
+        let bytes = library.bytes(platter)?.ok_or_else(|| GlassError::PlatterUnreadable {
             platter,
             reason: format!("it is not in far library \"{}\"", library.name()),
         })?;

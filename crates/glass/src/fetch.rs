@@ -29,7 +29,7 @@ use crate::library_driver::{LiveLibrary, ReadDeadline};
 use crate::medium::MediumHandle;
 use crate::repairs::Repairs;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
-use crate::{PlattersError, Result, Shard, WriteAt};
+use crate::{GlassError, Result, Shard, WriteAt};
 
 /// A wanted shard, and the destination of its body.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Fetched<P> {
     /// Shards that were read, with their CRCs.
     pub completed: Vec<(P, u64)>,
     /// The others, with the reason. Shards of one track share it.
-    pub failed: Vec<(P, Arc<PlattersError>)>,
+    pub failed: Vec<(P, Arc<GlassError>)>,
 }
 
 /// What a drive read of a platter.
@@ -165,7 +165,7 @@ impl Fetcher {
 
     fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
         let missing =
-            || PlattersError::Corrupt { what: format!("platter {platter} is not in the catalog") };
+            || GlassError::Corrupt { what: format!("platter {platter} is not in the catalog") };
         let catalog = &*self.context.catalog;
         let row: Option<PlatterRow> = rows::get(catalog, PLATTERS, &platter.to_bytes())?;
         let row = row.ok_or_else(missing)?;
@@ -311,7 +311,7 @@ fn recover_from_set<'w, P: Copy>(
     let SetRecovery { platter, lost, row, set, .. } = recovery;
     let mut all = Fetched { completed: Vec::new(), failed: Vec::new() };
     let Some(some) = own.or_else(|| other_readers.values().next()) else {
-        let reason = Arc::new(PlattersError::SetMissing { platter: *platter });
+        let reason = Arc::new(GlassError::SetMissing { platter: *platter });
         all.failed.extend(wanted.iter().map(|request| (*request, Arc::clone(&reason))));
         return all;
     };

@@ -45,7 +45,7 @@ pub use bodies::{
 pub use carry::{Carrier, FarStatus};
 pub use context::Shared;
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
-pub use error::{PlattersError, Result};
+pub use error::{GlassError, Result};
 pub use fail_point::FAIL_POINTS;
 pub use far::{FarLibrary, ReadPlatter};
 pub use fetch::{Fetched, PlatterVisit, SetRecovery, ShardRequest};

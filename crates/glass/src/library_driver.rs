@@ -52,7 +52,7 @@ use self::work::{Work, WorkEnd};
 use crate::config::LibraryOptions;
 use crate::limits::{DRIVER_INBOX_MAX, WATCH_STEPS_MAX};
 use crate::panics::Panics;
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// How long the driver waits when nothing is in progress.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -73,7 +73,7 @@ impl Ticket {
     /// Why the request failed.
     pub(crate) async fn ended(self) -> Result<()> {
         let Self { platter, ended, unverified } = self;
-        let ended = ended.await.map_err(|_| PlattersError::Stopping)?;
+        let ended = ended.await.map_err(|_| GlassError::Stopping)?;
         drop(unverified);
         ended.map_err(|refusal| refusal.into_error(platter))
     }
@@ -252,7 +252,7 @@ impl LiveLibrary {
         track_size: ByteCount,
         panics: &Arc<Panics>,
     ) -> Result<Self> {
-        let refuse = |what: String| PlattersError::InvalidArgument { what };
+        let refuse = |what: String| GlassError::InvalidArgument { what };
         if options.policy.movement == Movement::NoShuttles {
             return Err(refuse("library policy: a library needs shuttles".to_owned()));
         }
@@ -283,7 +283,7 @@ impl LiveLibrary {
         let thread = std::thread::Builder::new()
             .name("library".to_owned())
             .spawn(move || driver.run(&messages))
-            .map_err(|e| PlattersError::Internal { what: format!("no thread: {e}") })?;
+            .map_err(|e| GlassError::Internal { what: format!("no thread: {e}") })?;
         let shape = Arc::new(options.shape.clone());
         let unverified = Arc::new(Unverified::new(options.policy.verify_within));
         let thread = Arc::new(Mutex::new(Some(thread)));
@@ -305,7 +305,7 @@ impl LiveLibrary {
         let (done, ended) = oneshot::channel();
         let pending = Pending { work, cause: None, done };
         let message = Message::Request { make: Box::new(make), pending };
-        self.inbox.send(message).map_err(|_| PlattersError::Stopping)?;
+        self.inbox.send(message).map_err(|_| GlassError::Stopping)?;
         Ok(Ticket { platter, ended, unverified: None })
     }
 
@@ -347,7 +347,7 @@ impl LiveLibrary {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = self.shape.address(slot).map(|address| address.panel).ok_or_else(|| {
             let what = format!("platter {platter} cannot go to slot {slot}, which does not exist");
-            PlattersError::Internal { what }
+            GlassError::Internal { what }
         })?;
         let unverified = Some(self.unverified.begin(platter));
         let answer = self.request(
@@ -371,7 +371,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Break(machine)).map_err(|_| PlattersError::Stopping)
+        self.inbox.send(Message::Break(machine)).map_err(|_| GlassError::Stopping)
     }
 
     /// Repairs a broken machine.
@@ -379,7 +379,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Repair(machine)).map_err(|_| PlattersError::Stopping)
+        self.inbox.send(Message::Repair(machine)).map_err(|_| GlassError::Stopping)
     }
 
     /// Subscribes to the library's events from now on.
@@ -388,7 +388,7 @@ impl LiveLibrary {
     /// When it is stopping.
     pub(crate) fn watch(&self) -> Result<LibraryWatch> {
         let (subscriber, watch) = Subscriber::new(WATCH_STEPS_MAX);
-        self.inbox.send(Message::Subscribe(subscriber)).map_err(|_| PlattersError::Stopping)?;
+        self.inbox.send(Message::Subscribe(subscriber)).map_err(|_| GlassError::Stopping)?;
         Ok(watch)
     }
 
@@ -411,7 +411,7 @@ impl LiveLibrary {
 /// Why the request failed.
 pub(crate) fn wait(answer: Ticket) -> Result<()> {
     let Ticket { platter, ended, unverified } = answer;
-    let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
+    let ended = ended.blocking_recv().map_err(|_| GlassError::Stopping)?;
     drop(unverified);
     ended.map_err(|refusal| refusal.into_error(platter))
 }

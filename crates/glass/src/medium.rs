@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_decode::{DecodeError, Model, OutcomeReader, SoftReader, SoftStatistics};
-use fulgurite_platter::{GlassError, Medium, SectorExtent, SectorReading, SeededFaults};
+use fulgurite_platter::{Medium, PlatterError, SectorExtent, SectorReading, SeededFaults};
 use fulgurite_units::Seed;
 
 use crate::config::{AnalogOptions, Fidelity, MediumOptions};
 use crate::decode_service::{
     DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_for,
 };
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// The simulated medium.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl SimulatedMedium {
             }
             Fidelity::Analog(analog) => {
                 Kind::Analog(analog_service(analog, options.seed, drives).map_err(|error| {
-                    PlattersError::InvalidArgument { what: format!("medium: {error}") }
+                    GlassError::InvalidArgument { what: format!("medium: {error}") }
                 })?)
             }
         };
@@ -119,7 +119,7 @@ impl Medium for MediumHandle {
         at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
-    ) -> std::result::Result<(), GlassError> {
+    ) -> std::result::Result<(), PlatterError> {
         match &self.medium.0 {
             Kind::Sector(faults) => faults.read(at, bytes, readings),
             Kind::Drawn(drawn) => {
@@ -137,9 +137,9 @@ fn statistics<R>(
     path: &Path,
     reader: impl FnOnce(&SoftStatistics) -> std::result::Result<R, DecodeError>,
 ) -> Result<R> {
-    let text = std::fs::read_to_string(path).map_err(PlattersError::io("read", path))?;
+    let text = std::fs::read_to_string(path).map_err(GlassError::io("read", path))?;
     let made = SoftStatistics::from_json(&text).and_then(|statistics| reader(&statistics));
-    made.map_err(|error| PlattersError::Unusable {
+    made.map_err(|error| GlassError::Unusable {
         path: path.display().to_string(),
         reason: format!("{error}; create them with `fulgurite glass calibrate`"),
     })
@@ -190,7 +190,7 @@ impl SoftMedium {
         at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
-    ) -> std::result::Result<(), GlassError> {
+    ) -> std::result::Result<(), PlatterError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +198,7 @@ impl SoftMedium {
         let mut reader = taken.unwrap_or_else(|| self.first.another());
         let found = reader.read(at, bytes, drive, read).map_err(|error| {
             let reason = error.to_string();
-            GlassError::Medium { platter: at.platter, reason }
+            PlatterError::Medium { platter: at.platter, reason }
         });
         idle().push(reader);
         readings.extend(found?);

@@ -10,7 +10,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// The number of panics caught since start.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Panics {
             self.caught.fetch_add(1, Ordering::Relaxed);
             let what = format!("{component} panicked: {}", message(&*payload));
             tracing::error!("{what}; this is a bug; the work that hit it failed");
-            PlattersError::Internal { what }
+            GlassError::Internal { what }
         })
     }
 
@@ -36,7 +36,7 @@ impl Panics {
     ///
     /// # Errors
     /// Those of the work, and when it panicked.
-    pub fn run<T, E: From<PlattersError>>(
+    pub fn run<T, E: From<GlassError>>(
         &self,
         component: &str,
         work: impl FnOnce() -> Result<T, E>,
@@ -72,8 +72,8 @@ mod tests {
         let text = panics.catch("a worker", || panic!("bare")).unwrap_err().to_string();
         assert_eq!(text, "internal error: a worker panicked: bare");
         assert_eq!(panics.count(), 2);
-        let own = panics.run("a drive", || Err::<(), _>(PlattersError::Stopping));
-        assert!(matches!(own, Err(PlattersError::Stopping)), "an error of the work is its own");
+        let own = panics.run("a drive", || Err::<(), _>(GlassError::Stopping));
+        assert!(matches!(own, Err(GlassError::Stopping)), "an error of the work is its own");
         let text = panics.run("a drive", || -> Result<()> { panic!("bare") }).unwrap_err();
         assert_eq!(text.to_string(), "internal error: a drive panicked: bare");
         assert_eq!(panics.count(), 3);

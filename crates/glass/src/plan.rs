@@ -11,7 +11,7 @@ use fulgurite_units::{ObjectId, PlatterId, SetId};
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::Excluded;
-use crate::{Bodies, Context, PlattersError, Result, WaitingBody};
+use crate::{Bodies, Context, GlassError, Result, WaitingBody};
 
 /// Returns staged bodies in order of arrival up to the place `until`, enough to fill a set.
 fn candidates(
@@ -81,20 +81,20 @@ pub(crate) fn plan_set(
 /// Returns an id from the operating system's entropy source.
 pub(crate) fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
-    getrandom::fill(&mut id).map_err(|error| PlattersError::Internal {
+    getrandom::fill(&mut id).map_err(|error| GlassError::Internal {
         what: format!("the operating system gives no entropy: {error}"),
     })?;
     Ok(id)
 }
 
-fn internal(error: impl std::fmt::Display) -> PlattersError {
-    PlattersError::Internal { what: format!("planning: {error}") }
+fn internal(error: impl std::fmt::Display) -> GlassError {
+    GlassError::Internal { what: format!("planning: {error}") }
 }
 
 fn write_plan(context: &Context, found: &[WaitingBody], plan: &SetPlan) -> Result<SetId> {
     let set = SetId::from_random(random_id()?);
     let geometry = &context.geometry;
-    let fresh = || Ok::<_, PlattersError>(PlatterId::from_random(random_id()?));
+    let fresh = || Ok::<_, GlassError>(PlatterId::from_random(random_id()?));
     let information: Vec<PlatterId> =
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
     let redundancy: Vec<PlatterId> =

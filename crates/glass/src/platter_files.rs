@@ -13,7 +13,7 @@ use fulgurite_tier::Progress;
 use fulgurite_units::PlatterId;
 
 use self::direct::Direct;
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl PlatterFiles {
             .create(true)
             .truncate(true)
             .open(&path)
-            .map_err(PlattersError::io("create", &path))?;
+            .map_err(GlassError::io("create", &path))?;
         Ok(PlatterFileSink { file, path, position: 0, progress: Arc::clone(progress) })
     }
 
@@ -88,7 +88,7 @@ impl PlatterFiles {
     /// # Errors
     /// Those of the disk.
     pub(crate) fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
-        sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
+        sink.file.sync_all().map_err(GlassError::io("sync", &sink.path))
     }
 
     /// Gives a synced platter its name, which is durable after [`Self::sync_names`]. Only its owner
@@ -98,9 +98,9 @@ impl PlatterFiles {
     /// Those of the disk.
     pub(crate) fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
         let private = std::fs::Permissions::from_mode(0o600);
-        sink.file.set_permissions(private).map_err(PlattersError::io("close", &sink.path))?;
+        sink.file.set_permissions(private).map_err(GlassError::io("close", &sink.path))?;
         std::fs::rename(&sink.path, self.path(platter))
-            .map_err(PlattersError::io("rename", &sink.path))
+            .map_err(GlassError::io("rename", &sink.path))
     }
 
     /// Makes the names of all platters durable.
@@ -120,7 +120,7 @@ impl PlatterFiles {
             match std::fs::remove_file(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(PlattersError::io("remove", &path)(error)),
+                Err(error) => return Err(GlassError::io("remove", &path)(error)),
             }
         }
         Ok(())
@@ -163,8 +163,8 @@ impl PlatterFiles {
     /// Those of the disk.
     pub(crate) fn all(&self) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
-        for entry in std::fs::read_dir(&self.dir).map_err(PlattersError::io("list", &self.dir))? {
-            let path = entry.map_err(PlattersError::io("list", &self.dir))?.path();
+        for entry in std::fs::read_dir(&self.dir).map_err(GlassError::io("list", &self.dir))? {
+            let path = entry.map_err(GlassError::io("list", &self.dir))?.path();
             if path.extension().is_some_and(|extension| extension == "glass") {
                 paths.push(path);
             }
@@ -180,7 +180,7 @@ impl PlatterFileSink {
     /// # Errors
     /// Those of the disk.
     pub(crate) fn source(&self) -> Result<PlatterFileSource> {
-        let file = self.file.try_clone().map_err(PlattersError::io("open", &self.path))?;
+        let file = self.file.try_clone().map_err(GlassError::io("open", &self.path))?;
         Ok(PlatterFileSource { file, bytes: self.position, direct: None })
     }
 }
@@ -200,8 +200,8 @@ impl PlatterFileSource {
     /// # Errors
     /// Those of the disk.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(PlattersError::io("open", path))?;
-        let bytes = file.metadata().map_err(PlattersError::io("read", path))?.len();
+        let file = File::open(path).map_err(GlassError::io("open", path))?;
+        let bytes = file.metadata().map_err(GlassError::io("read", path))?.len();
         Ok(Self { file, bytes, direct: None })
     }
 
@@ -226,6 +226,6 @@ impl PlatterSource for PlatterFileSource {
 
 /// Syncs a folder, so that the names in it are durable.
 fn sync_dir(dir: &Path) -> Result<()> {
-    let file = File::open(dir).map_err(PlattersError::io("open", dir))?;
-    file.sync_all().map_err(PlattersError::io("sync", dir))
+    let file = File::open(dir).map_err(GlassError::io("open", dir))?;
+    file.sync_all().map_err(GlassError::io("sync", dir))
 }

@@ -25,7 +25,7 @@ use crate::status::{
 };
 use crate::verification::{self, Verification};
 use crate::verify::{Stored, Verifier, stored_platters};
-use crate::{Bodies, PlattersError, Result, Shard};
+use crate::{Bodies, GlassError, Result, Shard};
 
 /// The glass tier of an archive.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Platters {
         let fetcher = Fetcher::new(context, &library, runtime);
         self.live.set(Live { library, fetcher }).map_err(|Live { library, .. }| {
             library.stop();
-            PlattersError::Internal { what: "the library was started twice".to_owned() }
+            GlassError::Internal { what: "the library was started twice".to_owned() }
         })
     }
 
@@ -86,9 +86,9 @@ impl Platters {
     }
 
     fn live(&self) -> Result<&Live> {
-        self.live.get().ok_or_else(|| PlattersError::Internal {
-            what: "the library was not started".to_owned(),
-        })
+        self.live
+            .get()
+            .ok_or_else(|| GlassError::Internal { what: "the library was not started".to_owned() })
     }
 
     fn sealer(&self, bodies: &Arc<dyn Bodies>) -> Result<Sealer> {
@@ -329,6 +329,6 @@ impl Platters {
             return Ok(&self.live()?.library);
         }
         let what = format!("the library has no machine {machine:?}");
-        Err(PlattersError::InvalidArgument { what })
+        Err(GlassError::InvalidArgument { what })
     }
 }

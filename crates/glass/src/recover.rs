@@ -18,7 +18,7 @@ use fulgurite_catalog::Space;
 use fulgurite_catalog::row::{self, Row};
 use fulgurite_glass_core::control::LibraryShape;
 use fulgurite_platter::{
-    GlassError, ListEntry, ListReader, Member, NoFaults, PlatterHeader, PlatterReader,
+    ListEntry, ListReader, Member, NoFaults, PlatterError, PlatterHeader, PlatterReader,
     PlatterSource as _, SetDecoder, SetMember, TrackBuffer,
 };
 use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, error_chain};
@@ -281,7 +281,7 @@ impl Recovered {
         let mut list = ListReader::new(member.platter);
         let own = self.readers.get(&member.platter);
         let mut entries = Vec::new();
-        let mut take = |list: &mut ListReader| -> Result<(), GlassError> {
+        let mut take = |list: &mut ListReader| -> Result<(), PlatterError> {
             while let Some(entry) = list.next_entry()? {
                 entries.push(entry);
             }
@@ -337,7 +337,7 @@ impl Recovered {
     ///
     /// # Errors
     /// Those of `put`, and when a row does not encode.
-    pub fn write_sets<E: From<crate::PlattersError>>(
+    pub fn write_sets<E: From<crate::GlassError>>(
         &self,
         old: &SalvagedRows,
         live: &BTreeMap<PlatterId, u64>,

@@ -39,7 +39,7 @@ use crate::status::{SealReport, set_status, unreadable_set};
 use crate::verify::Verifier;
 use crate::write_set::SetWriting;
 use crate::{
-    Bodies, Context, KeepReason, PlacedShard, PlatterFiles, PlattersError, Released, Result, Shard,
+    Bodies, Context, GlassError, KeepReason, PlacedShard, PlatterFiles, Released, Result, Shard,
 };
 
 pub use self::failures::Excluded;
@@ -84,7 +84,7 @@ enum End {
     Released(Sealed),
     /// Its bodies are planned again later, for this reason. `None` when all were deleted and none
     /// are left.
-    GivenUp(Option<PlattersError>),
+    GivenUp(Option<GlassError>),
 }
 
 /// The outcome of a set's bodies.
@@ -146,7 +146,7 @@ impl Sealer {
             };
             let released = self.attempt(set, &mut report, &mut failed)?;
             // If there is no room for this set, there is none for the next one either.
-            if released.is_none() && matches!(failed.last(), Some(PlattersError::Full { .. })) {
+            if released.is_none() && matches!(failed.last(), Some(GlassError::Full { .. })) {
                 break;
             }
             // Bodies set aside are not planned again; those of a set that only kept bodies would
@@ -166,7 +166,7 @@ impl Sealer {
         &self,
         set: SetId,
         report: &mut SealReport,
-        failed: &mut Vec<PlattersError>,
+        failed: &mut Vec<GlassError>,
     ) -> Result<Option<Sealed>> {
         let finish = || self.finish_set(set, report);
         let error = match self.context.panics.run("sealing", finish) {
@@ -176,7 +176,7 @@ impl Sealer {
             }
             Ok(End::GivenUp(None)) => return Ok(None),
             Ok(End::GivenUp(Some(error))) => error,
-            Err(error @ (PlattersError::Stopping | PlattersError::Catalog(_))) => {
+            Err(error @ (GlassError::Stopping | GlassError::Catalog(_))) => {
                 return Err(error);
             }
             Err(error) => self.leave(set, error)?,
@@ -186,10 +186,10 @@ impl Sealer {
     }
 
     /// Leaves a set that failed for later, or gives it up if it failed too often by its own fault.
-    fn leave(&self, set: SetId, error: PlattersError) -> Result<PlattersError> {
+    fn leave(&self, set: SetId, error: GlassError) -> Result<GlassError> {
         let row = self.row(set)?;
         let is_own =
-            matches!(error, PlattersError::Internal { .. }) || error.kind() == ErrorKind::Corrupt;
+            matches!(error, GlassError::Internal { .. }) || error.kind() == ErrorKind::Corrupt;
         if is_own && row.state < SetState::Verified {
             let faults = self.count_fault(set)?;
             if faults >= SET_FAULTS_MAX {
@@ -210,7 +210,7 @@ impl Sealer {
     }
 
     /// Gives up a set, and records that its bodies wait, and `reason`. Returns `reason`.
-    fn abandon(&self, set: SetId, reason: Option<PlattersError>) -> Result<Option<PlattersError>> {
+    fn abandon(&self, set: SetId, reason: Option<GlassError>) -> Result<Option<GlassError>> {
         let row = self.row(set)?;
         let (old, new) = self.give_up(set, &row)?;
         let text = reason.as_ref().map(|error| error_chain(error)).unwrap_or_default();
@@ -225,14 +225,14 @@ impl Sealer {
 
     fn row(&self, set: SetId) -> Result<SetRow> {
         rows::get(&*self.context.catalog, SETS, &set.to_bytes())?
-            .ok_or_else(|| PlattersError::Internal { what: format!("set {set} has no row") })
+            .ok_or_else(|| GlassError::Internal { what: format!("set {set} has no row") })
     }
 
     fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
         self.context.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
-                return Err(PlattersError::Internal { what: format!("set {set} has no row") });
+                return Err(GlassError::Internal { what: format!("set {set} has no row") });
             };
             change(&mut row);
             rows::put(tx, SETS, key, &row)
@@ -355,7 +355,7 @@ impl Sealer {
             occupied.insert(keys::KeyReader::new(&key).u32()?);
         }
         let zones = zones(&self.context.shape, &occupied);
-        let slots = choose_zones(&zones, platters.len()).map_err(|error| PlattersError::Full {
+        let slots = choose_zones(&zones, platters.len()).map_err(|error| GlassError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
         let placed: Vec<(PlatterId, u32)> =
@@ -453,8 +453,8 @@ fn unfinished(context: &Context) -> Result<Vec<SetId>> {
 }
 
 /// Returns the error of a set that no longer exists, without a known reason.
-fn given_up_error(set: SetId) -> PlattersError {
-    PlattersError::Internal { what: format!("set {set} was given up") }
+fn given_up_error(set: SetId) -> GlassError {
+    GlassError::Internal { what: format!("set {set} was given up") }
 }
 
 fn zones(

@@ -6,7 +6,7 @@ use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::{self, SetRow};
-use crate::{DecodeStatus, FarStatus, PlattersError, Result};
+use crate::{DecodeStatus, FarStatus, GlassError, Result};
 
 /// The state of a set whose row cannot be read.
 const UNREADABLE: &str = "unreadable";
@@ -157,7 +157,7 @@ pub(crate) fn unreadable_set(key: &[u8]) -> Result<SetStatus> {
 
 /// Returns the status of the set under this key.
 pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
-    let id: [u8; 16] = key.try_into().map_err(|_| PlattersError::Corrupt {
+    let id: [u8; 16] = key.try_into().map_err(|_| GlassError::Corrupt {
         what: "the key of a set row is not a set id".to_owned(),
     })?;
     let count = |ids: &[PlatterId]| u32::try_from(ids.len()).unwrap_or(u32::MAX);

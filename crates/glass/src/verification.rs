@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, MARGINS, TrackRow, VERIFIED, VerificationRow};
-use crate::{Context, PlattersError, Result};
+use crate::{Context, GlassError, Result};
 
 /// The last verification of a platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub(crate) fn record(
     context: &Context,
     platter: PlatterId,
     report: &VerifyReport,
-) -> Result<Ticket<(), PlattersError>> {
+) -> Result<Ticket<(), GlassError>> {
     let id = platter.to_bytes();
     forget_tracks(context, platter)?;
     for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
@@ -124,7 +124,7 @@ pub(crate) fn load(context: &Context, platter: PlatterId) -> Result<Option<Verif
         key.fixed::<16>()?;
         let sectors = bytes.into_iter().map(|byte| {
             SectorReading::from_byte(byte).map(VerifiedSector::from).ok_or_else(|| {
-                PlattersError::Corrupt { what: format!("{byte} is not a valid sector reading") }
+                GlassError::Corrupt { what: format!("{byte} is not a valid sector reading") }
             })
         });
         Ok(VerifiedTrack { track: key.u32()?, sectors: sectors.collect::<Result<_>>()? })

@@ -17,7 +17,7 @@ use crate::progress::platter_bytes;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::write_set::glass_error;
-use crate::{PlattersError, Result, verification};
+use crate::{GlassError, Result, verification};
 
 /// Pause before a platter that could not be decoded is retried, and interval of checks whether to
 /// stop.
@@ -96,14 +96,14 @@ impl Verifier {
     /// drive waits.
     pub(crate) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
         match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
+            Some(Err(GlassError::Undecoded { .. })) => self.read_later(platter),
             None if self.context.medium.can_defer_decoding() => {
                 let report = self.read_later(platter);
                 self.context.fail.pass("verify-platter");
                 report
             }
             Some(read) => read,
-            None => Err(PlattersError::Internal { what: "a drive read nothing".to_owned() }),
+            None => Err(GlassError::Internal { what: "a drive read nothing".to_owned() }),
         }
     }
 
@@ -183,7 +183,7 @@ impl Verifier {
         loop {
             part.set(0);
             let error = match self.read_whole(platter, &mut part) {
-                Err(error @ PlattersError::Undecoded { .. }) => error,
+                Err(error @ GlassError::Undecoded { .. }) => error,
                 read => return read,
             };
             tracing::warn!(%platter, %error, "verification waits for the decode service");
@@ -238,12 +238,10 @@ impl Verifier {
                 self.read_whole(platter, &mut self.progress.part())
             }
             (Ok(()), Some(read)) => read,
-            (Err(PlattersError::Stopping), _) => return Err(PlattersError::Stopping),
+            (Err(GlassError::Stopping), _) => return Err(GlassError::Stopping),
             // If no machine brings this platter, the others can still be verified.
             (Err(error), _) => Err(error),
-            (Ok(()), None) => {
-                Err(PlattersError::Internal { what: "a drive read nothing".to_owned() })
-            }
+            (Ok(()), None) => Err(GlassError::Internal { what: "a drive read nothing".to_owned() }),
         };
         if let Ok(report) = &report {
             verification::record(&self.context, platter, report)?.wait()?;
@@ -290,7 +288,7 @@ pub(crate) fn stored_platters(context: &Context, only: Option<PlatterId>) -> Res
             continue;
         }
         let slot = row.slot.map(SlotIndex::new);
-        let is_far = || Ok::<_, PlattersError>(far::place(&*context.catalog, platter)?.is_some());
+        let is_far = || Ok::<_, GlassError>(far::place(&*context.catalog, platter)?.is_some());
         if slot.is_none() && !is_far()? {
             continue;
         }
@@ -312,7 +310,7 @@ pub(crate) fn stored_platters(context: &Context, only: Option<PlatterId>) -> Res
     }
     if let Some(only) = only.filter(|_| stored.is_empty()) {
         let what = format!("platter {only} is not stored in this archive");
-        return Err(PlattersError::InvalidArgument { what });
+        return Err(GlassError::InvalidArgument { what });
     }
     Ok(stored)
 }

@@ -29,8 +29,8 @@ use self::finisher::{Finisher, with_finisher};
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{
-    Bodies, Context, IngestedBody, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles,
-    PlattersError, Result, cipher_crc, joined_crc,
+    Bodies, Context, GlassError, IngestedBody, Panics, PlatterFileSink, PlatterFileSource,
+    PlatterFiles, Result, cipher_crc, joined_crc,
 };
 
 type Writer = PlatterWriter<PlatterFileSink>;
@@ -78,22 +78,22 @@ pub(crate) struct SetWriting<'a> {
 /// Converts an error of the platter format while writing.
 pub(crate) fn glass_error(
     platter: PlatterId,
-) -> impl Fn(fulgurite_platter::GlassError) -> PlattersError {
+) -> impl Fn(fulgurite_platter::PlatterError) -> GlassError {
     move |error| {
-        use fulgurite_platter::GlassError;
+        use fulgurite_platter::PlatterError;
         let reason = error_chain(&error);
         // A failure to decode is not the platter's fault.
-        if let GlassError::Medium { .. } = error {
-            return PlattersError::Undecoded { platter, reason };
+        if let PlatterError::Medium { .. } = error {
+            return GlassError::Undecoded { platter, reason };
         }
         // Nor is a failing or full disk. A file that is too short is the platter's fault.
-        if let GlassError::Io { source, .. } = error
+        if let PlatterError::Io { source, .. } = error
             && source.kind() != std::io::ErrorKind::UnexpectedEof
         {
             let path = std::path::PathBuf::from(format!("{platter}.glass"));
-            return PlattersError::io("write or read", &path)(source);
+            return GlassError::io("write or read", &path)(source);
         }
-        PlattersError::PlatterUnreadable { platter, reason }
+        GlassError::PlatterUnreadable { platter, reason }
     }
 }
 
@@ -123,7 +123,7 @@ impl SetWriting<'_> {
 
     fn platter_row(&self, platter: PlatterId) -> Result<PlatterRow> {
         rows::get(&*self.context.catalog, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
-            PlattersError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
+            GlassError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
         })
     }
 
@@ -289,7 +289,7 @@ impl SetWriting<'_> {
         let entry = self.bodies.entry(shard.place, shard.sealed_bytes)?;
         let sealed = entry.unwrap_or_else(|| vec![0; planned]);
         if sealed.len() != planned {
-            return Err(PlattersError::Internal {
+            return Err(GlassError::Internal {
                 what: format!(
                     "the entry of body {} has {} bytes, not the planned {planned}",
                     shard.body_id,
@@ -390,7 +390,7 @@ fn in_parallel(
     let work = || panics.run("a write drive", &work);
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
+        let died = || Err(GlassError::Internal { what: "a write drive died".to_owned() });
         let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died()));
         ended.fold(Ok(()), Result::and)
     })

@@ -15,7 +15,7 @@
 use std::time::{Duration, Instant};
 
 use fulgurite_platter::{
-    Blank, FormatVersion, Geometry, GlassError, InformationTrack, Medium, Member, NoFaults,
+    Blank, FormatVersion, Geometry, InformationTrack, Medium, Member, NoFaults, PlatterError,
     PlatterHeader, PlatterReader, PlatterRole, SeededFaults, SetDecoder, SetEncoder, SetMember,
     TrackBuffer, WriteDrive,
 };
@@ -89,8 +89,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn timed<T>(
     label: &str,
     bytes: u64,
-    work: impl FnOnce() -> Result<T, GlassError>,
-) -> Result<T, GlassError> {
+    work: impl FnOnce() -> Result<T, PlatterError>,
+) -> Result<T, PlatterError> {
     let (start, processor) = (Instant::now(), cpu_time());
     let result = work()?;
     let elapsed = match (processor, cpu_time()) {
@@ -110,7 +110,7 @@ fn cpu_time() -> Option<Duration> {
     text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-fn write(header: &PlatterHeader, user: &[u8], file: Vec<u8>) -> Result<Vec<u8>, GlassError> {
+fn write(header: &PlatterHeader, user: &[u8], file: Vec<u8>) -> Result<Vec<u8>, PlatterError> {
     let mut writer = WriteDrive::new().write(Blank::new(header.platter), header.clone(), file)?;
     for piece in user.chunks(1 << 20) {
         writer.write(piece)?;
@@ -118,7 +118,7 @@ fn write(header: &PlatterHeader, user: &[u8], file: Vec<u8>) -> Result<Vec<u8>, 
     Ok(writer.finish()?.1)
 }
 
-fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError> {
+fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, PlatterError> {
     PlatterReader::open(file, None, &NoFaults)
 }
 
@@ -126,7 +126,7 @@ fn read(
     reader: &PlatterReader<&Vec<u8>>,
     medium: &dyn Medium,
     buffer: &mut TrackBuffer,
-) -> Result<(), GlassError> {
+) -> Result<(), PlatterError> {
     reader.read_user(0..reader.header().user_bytes(), medium, buffer, &mut |piece| {
         std::hint::black_box(piece);
         Ok(())

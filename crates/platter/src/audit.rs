@@ -18,7 +18,7 @@ use fulgurite_codes::{LARGE_SHARD_ALIGN, LargeStreamEncoder, SIGNATURE_BYTES, Si
 use fulgurite_units::TrackIndex;
 
 use crate::geometry::{Geometry, TrackMap, TrackRole};
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// Half a block of the large code: offset of the second coordinates of its symbols.
 const HALF_BLOCK: usize = LARGE_SHARD_ALIGN / 2;
@@ -41,7 +41,7 @@ pub(crate) struct Audit {
 impl Audit {
     /// Creates a check for a platter of this version. Returns `None` for version 1, over whose
     /// field no signatures commute with its code.
-    pub(crate) fn new(format: FormatVersion, map: &TrackMap) -> Result<Option<Self>, GlassError> {
+    pub(crate) fn new(format: FormatVersion, map: &TrackMap) -> Result<Option<Self>, PlatterError> {
         if format == FormatVersion::One {
             return Ok(None);
         }
@@ -51,7 +51,7 @@ impl Audit {
             .map(|column| {
                 Ok(geometry.group_code(column.count)?.stream_encoder(LARGE_SHARD_ALIGN)?)
             })
-            .collect::<Result<_, GlassError>>()?;
+            .collect::<Result<_, PlatterError>>()?;
         Ok(Some(Self {
             geometry: geometry.clone(),
             map: map.clone(),
@@ -69,7 +69,7 @@ impl Audit {
         physical_track: TrackIndex,
         role: TrackRole,
         signatures: &[Option<Signature>],
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         if matches!(role, TrackRole::Header(_)) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Audit {
     fn complete(
         &self,
         signatures: &[Option<Signature>],
-    ) -> Result<(Option<Vec<Signature>>, bool), GlassError> {
+    ) -> Result<(Option<Vec<Signature>>, bool), PlatterError> {
         let known: Vec<usize> =
             (0..signatures.len()).filter(|&layer| signatures[layer].is_some()).collect();
         if known.len() < self.track_code.information() {
@@ -143,7 +143,7 @@ impl Audit {
     }
 
     /// Adds an information track to the group's sum.
-    fn add(&mut self, codeword: &[Signature]) -> Result<(), GlassError> {
+    fn add(&mut self, codeword: &[Signature]) -> Result<(), PlatterError> {
         for (column, encoder) in self.geometry.group_columns().zip(&mut self.group) {
             for layer in column.layers() {
                 encoder.push(Some(&to_shard(codeword[layer])))?;

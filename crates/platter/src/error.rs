@@ -59,7 +59,7 @@ impl std::fmt::Display for Unreadable {
 /// A platter could not be written, opened or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GlassError {
+pub enum PlatterError {
     /// The parameters of a geometry are invalid.
     #[error("geometry \"{profile}\" is invalid: {reason}")]
     Geometry {
@@ -247,7 +247,7 @@ pub enum GlassError {
     Code(#[from] CodeError),
 }
 
-impl GlassError {
+impl PlatterError {
     /// Returns the kind of this error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {

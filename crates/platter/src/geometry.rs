@@ -18,8 +18,8 @@ use fulgurite_codes::version1::ErasureCode;
 use fulgurite_units::{LayerIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::GlassError;
 use crate::InformationTrack;
+use crate::PlatterError;
 use crate::limits::{SECTOR_PAYLOAD_BYTES_MAX, TRACK_IMAGE_BYTES_MAX, TRACK_SECTORS_MAX};
 use crate::seal::SEAL_BYTES;
 use crate::sector::SECTOR_OVERHEAD;
@@ -86,14 +86,14 @@ impl Geometry {
     /// `demo`, `desk` or `silica`.
     ///
     /// # Errors
-    /// [`GlassError::UnknownProfile`].
-    pub fn profile(name: &str) -> Result<Self, GlassError> {
+    /// [`PlatterError::UnknownProfile`].
+    pub fn profile(name: &str) -> Result<Self, PlatterError> {
         let (payload, track, group, span, groups, set_span) = match name {
             "sliver" => (4 << 10, (12, 3), (6, 2), 12, 1, 12),
             "demo" => (8 << 10, (32, 4), (64, 3), 32, 1, 32),
             "desk" => (64 << 10, (128, 11), (128, 3), 8, 4, 16),
             "silica" => (100 << 10, (200, 16), (300, 6), 4, 400, 16),
-            _ => return Err(GlassError::UnknownProfile { profile: name.to_owned() }),
+            _ => return Err(PlatterError::UnknownProfile { profile: name.to_owned() }),
         };
         let set = if name == "sliver" { (4, 2) } else { (16, 3) };
         Ok(Self {
@@ -114,9 +114,9 @@ impl Geometry {
     /// Checks that the parameters give a platter within the limits of the format. An existing
     /// platter is checked for nothing more: the room for its header was settled when it was
     /// written, by a program whose header may have been shorter.
-    pub(crate) fn validate_numbers(&self) -> Result<(), GlassError> {
+    pub(crate) fn validate_numbers(&self) -> Result<(), PlatterError> {
         let refuse =
-            |reason: String| Err(GlassError::Geometry { profile: self.profile.clone(), reason });
+            |reason: String| Err(PlatterError::Geometry { profile: self.profile.clone(), reason });
         let payload = self.sector_payload_bytes;
         if payload == 0 || !payload.is_multiple_of(128) || payload > SECTOR_PAYLOAD_BYTES_MAX {
             return refuse(format!(
@@ -254,7 +254,7 @@ impl Geometry {
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn track_code(&self) -> Result<SmallCode, GlassError> {
+    pub fn track_code(&self) -> Result<SmallCode, PlatterError> {
         small(self.track_information_sectors, self.track_redundancy_sectors)
     }
 
@@ -262,7 +262,7 @@ impl Geometry {
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn group_code(&self, count: u16) -> Result<LargeCode, GlassError> {
+    pub fn group_code(&self, count: u16) -> Result<LargeCode, PlatterError> {
         let (information, redundancy) =
             shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
         Ok(LargeCode::new(information, redundancy)?)
@@ -272,33 +272,33 @@ impl Geometry {
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn set_code(&self) -> Result<SmallCode, GlassError> {
+    pub fn set_code(&self) -> Result<SmallCode, PlatterError> {
         small(self.set_information_platters, self.set_redundancy_platters)
     }
 
     /// Returns the within-track code of version 1.
-    pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, GlassError> {
+    pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, PlatterError> {
         let (information, redundancy) =
             shard_counts(self.track_information_sectors, self.track_redundancy_sectors, 1);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
     /// Returns the code of one column of a large group of version 1.
-    pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
+    pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, PlatterError> {
         let (information, redundancy) =
             shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 
     /// Returns the code of one column of a platter-set of version 1.
-    pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
+    pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, PlatterError> {
         let (information, redundancy) =
             shard_counts(self.set_information_platters, self.set_redundancy_platters, count);
         Ok(ErasureCode::new(information, redundancy)?)
     }
 }
 
-fn small(information: u16, redundancy: u16) -> Result<SmallCode, GlassError> {
+fn small(information: u16, redundancy: u16) -> Result<SmallCode, PlatterError> {
     Ok(SmallCode::new(usize::from(information), usize::from(redundancy))?)
 }
 

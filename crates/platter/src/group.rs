@@ -23,7 +23,7 @@ use crate::medium::Medium;
 use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// One column of a group in memory.
 struct ColumnBuffer {
@@ -41,7 +41,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         track: InformationTrack,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let geometry = &self.header.geometry;
         let group = self.map.group_of(track);
         let first = group * u32::from(geometry.group_information_tracks);
@@ -73,7 +73,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             }
             let lost = lost_count(&state);
             if lost > code.redundancy() {
-                return Err(GlassError::Unreadable(Unreadable {
+                return Err(PlatterError::Unreadable(Unreadable {
                     platter: self.header.platter,
                     track,
                     level: CodeLevel::Group,
@@ -96,7 +96,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         column: Column,
         medium: &dyn Medium,
         state: &mut ColumnBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let span_bytes = usize::from(column.count) * sector_bytes;
         state.bytes.resize(members.len() * span_bytes, 0);
@@ -117,7 +117,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         span: &mut [u8],
         lost: &mut Vec<bool>,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let on_sector = |_: usize, _: &[u8], found: Result<_, _>| lost.push(found.is_err());
         self.read_sectors(physical_track, column.first, span, medium, on_sector)
     }
@@ -131,7 +131,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         state: &mut ColumnBuffer,
         scratch_buffer: &mut TrackBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let geometry = &self.header.geometry;
         let sector_bytes = geometry.sector_image_bytes();
         let count = usize::from(column.count);
@@ -161,7 +161,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         column: Column,
         state: &ColumnBuffer,
         buffer: &mut TrackBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let geometry = &self.header.geometry;
         let sector_bytes = geometry.sector_image_bytes();
         let count = usize::from(column.count);

@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::geometry::{Geometry, TrackMap};
 use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
 use crate::sector::u32_at;
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// The plain-text description of the format that every platter carries.
 pub const FORMAT_TEXT: &str = include_str!("../../../docs/formats/platter.md");
@@ -173,10 +173,10 @@ impl PlatterHeader {
     /// when it is written; a header that was read did fit.
     ///
     /// # Errors
-    /// [`GlassError::Header`] or [`GlassError::Geometry`].
-    pub fn validate(&self) -> Result<(), GlassError> {
+    /// [`PlatterError::Header`] or [`PlatterError::Geometry`].
+    pub fn validate(&self) -> Result<(), PlatterError> {
         self.geometry.validate_numbers()?;
-        let refuse = |reason: String| Err(GlassError::Header { platter: self.platter, reason });
+        let refuse = |reason: String| Err(PlatterError::Header { platter: self.platter, reason });
         let capacity = self.geometry.platter_user_bytes();
         if self.user_bytes() > capacity {
             return refuse(format!("{} user bytes exceed {capacity}", self.user_bytes()));
@@ -210,14 +210,14 @@ impl PlatterHeader {
 
     /// Builds the header document. Returns the length of the JSON, and the JSON followed by the
     /// text.
-    fn document(&self) -> Result<(usize, Vec<u8>), GlassError> {
+    fn document(&self) -> Result<(usize, Vec<u8>), PlatterError> {
         let document = Document {
             about: ABOUT.to_owned(),
             format_version: self.format.number(),
             platter: self.clone(),
             codes: codes(self.format),
         };
-        let json = serde_json::to_string(&document).map_err(|error| GlassError::Header {
+        let json = serde_json::to_string(&document).map_err(|error| PlatterError::Header {
             platter: self.platter,
             reason: error.to_string(),
         })?;
@@ -225,13 +225,13 @@ impl PlatterHeader {
     }
 
     /// Builds the header document, divided for sectors of this geometry.
-    pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
+    pub(crate) fn to_pages(&self) -> Result<HeaderPages, PlatterError> {
         let (json_bytes, text) = self.document()?;
         let pages = pages(text.len(), &self.geometry);
         let sectors = usize::from(self.geometry.track_sectors());
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         if pages > sectors || narrow(text.len()) > HEADER_DOCUMENT_BYTES_MAX {
-            return Err(GlassError::HeaderTooLong {
+            return Err(PlatterError::HeaderTooLong {
                 pages: narrow(pages),
                 sectors: narrow(sectors),
             });
@@ -240,8 +240,8 @@ impl PlatterHeader {
         Ok(HeaderPages { json_bytes: narrow(json_bytes), text, page_bytes })
     }
 
-    fn parse(json: &[u8], platter: PlatterId, format: FormatVersion) -> Result<Self, GlassError> {
-        let invalid = |reason: String| GlassError::Header { platter, reason };
+    fn parse(json: &[u8], platter: PlatterId, format: FormatVersion) -> Result<Self, PlatterError> {
+        let invalid = |reason: String| PlatterError::Header { platter, reason };
         let document: Document =
             serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
         if document.format_version != format.number() {
@@ -254,7 +254,7 @@ impl PlatterHeader {
         // Impossible numbers are an invalid request in a configuration, but corruption on a
         // platter.
         header.validate().map_err(|error| {
-            let is_named = matches!(error, GlassError::Header { .. });
+            let is_named = matches!(error, PlatterError::Header { .. });
             if is_named { error } else { invalid(error.to_string()) }
         })?;
         Ok(header)
@@ -352,11 +352,11 @@ impl HeaderCollector {
     }
 
     /// Parses the header, once complete.
-    pub(crate) fn finish(&self) -> Result<PlatterHeader, GlassError> {
+    pub(crate) fn finish(&self) -> Result<PlatterHeader, PlatterError> {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let missing = self.pages.iter().filter(|page| page.is_none()).count();
         if missing > 0 {
-            return Err(GlassError::HeaderLost {
+            return Err(PlatterError::HeaderLost {
                 platter: self.platter,
                 missing: count(missing),
                 pages: count(self.pages.len()),
@@ -371,7 +371,7 @@ impl HeaderCollector {
             && header.geometry.sector_payload_bytes == self.payload_bytes;
         if !same {
             let reason = "it disagrees with the sectors that carry it".to_owned();
-            return Err(GlassError::Header { platter: self.platter, reason });
+            return Err(PlatterError::Header { platter: self.platter, reason });
         }
         Ok(header)
     }

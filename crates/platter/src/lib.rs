@@ -43,7 +43,7 @@ mod writer;
 pub use fulgurite_units::ErrorKind;
 
 pub use airgap::{Blank, WrittenPlatter};
-pub use error::{CodeLevel, GlassError, Unreadable};
+pub use error::{CodeLevel, PlatterError, Unreadable};
 pub use faults::{Faults, NoFaults, SeededFaults};
 pub use geometry::{Address, Column, Geometry, TrackMap, TrackRole};
 pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};

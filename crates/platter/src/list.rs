@@ -24,7 +24,7 @@
 use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, crc32c};
 use fulgurite_units::{ObjectId, PlatterId};
 
-use crate::GlassError;
+use crate::PlatterError;
 use crate::limits::SEALED_ENTRY_BYTES_MAX;
 use crate::sector::{array_at, u16_at, u32_at, u64_at};
 
@@ -180,8 +180,8 @@ impl ListReader {
     /// Returns the next entry, or `None` when more bytes are needed or all entries were returned.
     ///
     /// # Errors
-    /// [`GlassError::List`] with the position of the damage.
-    pub fn next_entry(&mut self) -> Result<Option<ListEntry>, GlassError> {
+    /// [`PlatterError::List`] with the position of the damage.
+    pub fn next_entry(&mut self) -> Result<Option<ListEntry>, PlatterError> {
         let head = match self.head {
             Some(head) => head,
             None => match self.parse_head()? {
@@ -214,8 +214,8 @@ impl ListReader {
     /// Checks the end of the list after all its entries. Returns the number of entries.
     ///
     /// # Errors
-    /// [`GlassError::List`] when the list is truncated, its digest is wrong, or bytes follow it.
-    pub fn finish(self) -> Result<u32, GlassError> {
+    /// [`PlatterError::List`] when the list is truncated, its digest is wrong, or bytes follow it.
+    pub fn finish(self) -> Result<u32, PlatterError> {
         let Some(head) = self.head else {
             return Err(self.list_error("the list is cut off"));
         };
@@ -229,7 +229,7 @@ impl ListReader {
         Ok(self.entries)
     }
 
-    fn parse_head(&mut self) -> Result<Option<Head>, GlassError> {
+    fn parse_head(&mut self) -> Result<Option<Head>, PlatterError> {
         let rest = &self.pending[self.parsed..];
         if rest.len() < HEAD_BYTES {
             return Ok(None);
@@ -251,8 +251,8 @@ impl ListReader {
         self.offset += bytes as u64;
     }
 
-    fn list_error(&self, reason: &'static str) -> GlassError {
-        GlassError::List { offset: self.offset, reason }
+    fn list_error(&self, reason: &'static str) -> PlatterError {
+        PlatterError::List { offset: self.offset, reason }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
 
-use crate::GlassError;
+use crate::PlatterError;
 use crate::faults::Faults;
 
 /// The sectors being read: consecutive ones of a track, the deepest first.
@@ -80,13 +80,13 @@ pub trait Medium: Sync {
     /// Adds one reading per sector to `readings`; the bytes of a lost sector are undefined.
     ///
     /// # Errors
-    /// When it cannot determine whether they are readable: [`GlassError::Medium`].
+    /// When it cannot determine whether they are readable: [`PlatterError::Medium`].
     fn read(
         &self,
         at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
-    ) -> Result<(), GlassError>;
+    ) -> Result<(), PlatterError>;
 }
 
 impl<F: Faults> Medium for F {
@@ -95,7 +95,7 @@ impl<F: Faults> Medium for F {
         at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         readings.extend((0..bytes.len() / at.sector_bytes).map(|number| {
             if self.fails(at.platter, at.track, at.layer(number)) {
                 SectorReading::Lost

@@ -20,7 +20,7 @@ use crate::sector::{
     Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
     has_valid_checksum, payload, u32_at,
 };
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// Sector images begin at multiples of this many bytes, whatever the geometry.
 const SECTOR_ALIGN: usize = 64;
@@ -32,7 +32,7 @@ const WINDOW: usize = 64 << 10;
 pub(crate) fn find_header<R: PlatterSource>(
     source: &R,
     medium: &dyn Medium,
-) -> Result<PlatterHeader, GlassError> {
+) -> Result<PlatterHeader, PlatterError> {
     let mut search = Search { source, medium, found: None, version: None, image: Vec::new() };
     let size = source.bytes();
     search.walk(0, size.min(HEADER_SEARCH_BYTES_MAX))?;
@@ -48,9 +48,9 @@ pub(crate) fn find_header<R: PlatterSource>(
         (Some(found), _) => found.finish(),
         (None, Some(found)) => {
             let known = FormatVersion::CURRENT.number();
-            Err(GlassError::UnsupportedVersion { found, known })
+            Err(PlatterError::UnsupportedVersion { found, known })
         }
-        (None, None) => Err(GlassError::NotAPlatter),
+        (None, None) => Err(PlatterError::NotAPlatter),
     }
 }
 
@@ -70,7 +70,7 @@ impl<R: PlatterSource> Search<'_, R> {
 
     /// Collects header sectors from `from` on, until the header is complete, a valid sector is not
     /// a header sector, or `end` is reached.
-    fn walk(&mut self, from: u64, end: u64) -> Result<(), GlassError> {
+    fn walk(&mut self, from: u64, end: u64) -> Result<(), PlatterError> {
         let mut at = from;
         while !self.is_complete() && at + SECTOR_OVERHEAD as u64 <= end {
             match self.sector(at, end)? {
@@ -83,7 +83,7 @@ impl<R: PlatterSource> Search<'_, R> {
     }
 
     /// Examines the sector that may begin at `at`.
-    fn sector(&mut self, at: u64, end: u64) -> Result<Probe, GlassError> {
+    fn sector(&mut self, at: u64, end: u64) -> Result<Probe, PlatterError> {
         let mut head = [0; SECTOR_HEADER_BYTES];
         self.read(at, &mut head)?;
         let header = SectorHeader::parse(&head);
@@ -118,7 +118,7 @@ impl<R: PlatterSource> Search<'_, R> {
         read.map(|()| step)
     }
 
-    fn collect(&mut self, header: &SectorHeader, image: &mut [u8]) -> Result<(), GlassError> {
+    fn collect(&mut self, header: &SectorHeader, image: &mut [u8]) -> Result<(), PlatterError> {
         let at = SectorExtent {
             platter: header.platter,
             track: header.track,
@@ -141,7 +141,7 @@ impl<R: PlatterSource> Search<'_, R> {
     }
 
     /// Returns the next place from `at` on where a sector may begin, or `end`.
-    fn next_magic(&mut self, mut at: u64, end: u64) -> Result<u64, GlassError> {
+    fn next_magic(&mut self, mut at: u64, end: u64) -> Result<u64, PlatterError> {
         let mut window = std::mem::take(&mut self.image);
         while at < end {
             let left = usize::try_from(end - at).unwrap_or(usize::MAX);
@@ -162,7 +162,7 @@ impl<R: PlatterSource> Search<'_, R> {
         Ok(at.min(end))
     }
 
-    fn seal(&self) -> Result<Option<Seal>, GlassError> {
+    fn seal(&self) -> Result<Option<Seal>, PlatterError> {
         let size = self.source.bytes();
         if size < SEAL_BYTES as u64 {
             return Ok(None);
@@ -172,8 +172,8 @@ impl<R: PlatterSource> Search<'_, R> {
         Ok(Seal::find(&tail))
     }
 
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), GlassError> {
-        self.source.read_at(offset, buffer).map_err(|source| GlassError::Io { offset, source })
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), PlatterError> {
+        self.source.read_at(offset, buffer).map_err(|source| PlatterError::Io { offset, source })
     }
 }
 

@@ -25,7 +25,7 @@ use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{Erasure, SectorKind};
 use crate::track::TrackBuffer;
 use crate::writer::sector_header;
-use crate::{GlassError, PlatterSource, open};
+use crate::{PlatterError, PlatterSource, open};
 
 /// A platter whose header and final record were read and verified.
 #[derive(Debug)]
@@ -60,32 +60,35 @@ impl<R: PlatterSource> PlatterReader<R> {
         source: R,
         expected: Option<(ArchiveId, PlatterId)>,
         medium: &dyn Medium,
-    ) -> Result<Self, GlassError> {
+    ) -> Result<Self, PlatterError> {
         let header = open::find_header(&source, medium)?;
         if let Some((archive, platter)) = expected {
             if header.archive != archive {
-                return Err(GlassError::WrongArchive {
+                return Err(PlatterError::WrongArchive {
                     platter: header.platter,
                     expected: archive,
                     found: header.archive,
                 });
             }
             if header.platter != platter {
-                return Err(GlassError::WrongPlatter { expected: platter, found: header.platter });
+                return Err(PlatterError::WrongPlatter {
+                    expected: platter,
+                    found: header.platter,
+                });
             }
         }
         let map = header.map();
         let (platter, expected, found) = (header.platter, map.file_bytes(), source.bytes());
         if found < expected {
-            return Err(GlassError::Truncated { platter, expected, found });
+            return Err(PlatterError::Truncated { platter, expected, found });
         }
         if found > expected {
-            return Err(GlassError::Overlong { platter, expected, found });
+            return Err(PlatterError::Overlong { platter, expected, found });
         }
         let mut tail = [0; SEAL_BYTES];
         let offset = expected - SEAL_BYTES as u64;
-        source.read_at(offset, &mut tail).map_err(|source| GlassError::Io { offset, source })?;
-        let seal = Seal::find(&tail).ok_or(GlassError::Unsealed { platter })?;
+        source.read_at(offset, &mut tail).map_err(|source| PlatterError::Io { offset, source })?;
+        let seal = Seal::find(&tail).ok_or(PlatterError::Unsealed { platter })?;
         check_seal(&header, &map, &seal)?;
         Ok(Self { source, header, map, seal })
     }
@@ -109,7 +112,7 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// restored from verified bytes.
     ///
     /// # Errors
-    /// [`GlassError::Unreadable`] when this platter's codes cannot restore the track.
+    /// [`PlatterError::Unreadable`] when this platter's codes cannot restore the track.
     ///
     /// # Panics
     /// When the platter has no such track.
@@ -118,7 +121,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         track: InformationTrack,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-    ) -> Result<TrackReport, GlassError> {
+    ) -> Result<TrackReport, PlatterError> {
         let geometry = &self.header.geometry;
         let failed = self.load(self.map.physical(track), medium, buffer)?;
         let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(failed);
@@ -145,11 +148,11 @@ impl<R: PlatterSource> PlatterReader<R> {
         range: Range<u64>,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-        sink: &mut dyn FnMut(&[u8]) -> Result<(), GlassError>,
-    ) -> Result<(), GlassError> {
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), PlatterError>,
+    ) -> Result<(), PlatterError> {
         let size = self.header.user_bytes();
         if range.start > range.end || range.end > size {
-            return Err(GlassError::Range {
+            return Err(PlatterError::Range {
                 platter: self.header.platter,
                 offset: range.start,
                 length: range.end.saturating_sub(range.start),
@@ -179,7 +182,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         physical_track: TrackIndex,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-    ) -> Result<u16, GlassError> {
+    ) -> Result<u16, PlatterError> {
         let mut failed = 0;
         self.load_each(physical_track, medium, buffer, |_, found| {
             failed += u16::from(found.is_err())
@@ -194,7 +197,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
         mut on_sector: impl FnMut(&[u8], Result<Option<u8>, Erasure>),
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         buffer.prepare(&self.header.geometry, self.header.format);
         let (image, lost) = (&mut buffer.image, &mut buffer.lost);
         self.read_sectors(physical_track, 0, image, medium, |layer, sector, found| {
@@ -212,10 +215,10 @@ impl<R: PlatterSource> PlatterReader<R> {
         bytes: &mut [u8],
         medium: &dyn Medium,
         mut on_sector: impl FnMut(usize, &[u8], Result<Option<u8>, Erasure>),
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let offset = self.map.offset(physical_track) + u64::from(first) * sector_bytes as u64;
-        self.source.read_at(offset, bytes).map_err(|source| GlassError::Io { offset, source })?;
+        self.source.read_at(offset, bytes).map_err(|source| PlatterError::Io { offset, source })?;
         let (platter, layer) = (self.header.platter, LayerIndex::new(first));
         let at = SectorExtent { platter, track: physical_track, first: layer, sector_bytes };
         let mut readings = Vec::with_capacity(bytes.len() / sector_bytes);
@@ -258,7 +261,7 @@ impl<R: PlatterSource> PlatterReader<R> {
     }
 }
 
-fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(), GlassError> {
+fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(), PlatterError> {
     let geometry = &header.geometry;
     let differences = [
         ("versions", seal.format != header.format),
@@ -273,7 +276,7 @@ fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(),
     ];
     match differences.iter().find(|(_, differs)| *differs) {
         None => Ok(()),
-        Some((name, _)) => Err(GlassError::SealMismatch {
+        Some((name, _)) => Err(PlatterError::SealMismatch {
             platter: header.platter,
             reason: format!("the {name} differ"),
         }),

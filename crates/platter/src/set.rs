@@ -27,7 +27,7 @@ use crate::medium::Medium;
 use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// Computes the user bytes of a set's redundancy platters.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl SetEncoder {
         track: InformationTrack,
         platters: &[Option<&PlatterReader<R>>],
         medium: &dyn Medium,
-        mut out: impl FnMut(u16, &[u8]) -> Result<(), GlassError>,
-    ) -> Result<(), GlassError> {
+        mut out: impl FnMut(u16, &[u8]) -> Result<(), PlatterError>,
+    ) -> Result<(), PlatterError> {
         for column in self.geometry.set_columns() {
             let bytes = usize::from(column.count) * self.geometry.sector_payload_bytes as usize;
             let encoded = self.encode_column(track, column, platters, medium)?;
@@ -94,7 +94,7 @@ impl SetEncoder {
         column: Column,
         platters: &[Option<&PlatterReader<R>>],
         medium: &dyn Medium,
-    ) -> Result<&[u8], GlassError> {
+    ) -> Result<&[u8], PlatterError> {
         assert_eq!(platters.len(), usize::from(self.geometry.set_information_platters));
         let sector_bytes = self.geometry.sector_image_bytes();
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
@@ -195,7 +195,7 @@ impl SetDecoder {
     /// member at `wanted` itself is ignored.
     ///
     /// # Errors
-    /// [`GlassError::Unreadable`] with the number of lost platters, when too many are lost.
+    /// [`PlatterError::Unreadable`] with the number of lost platters, when too many are lost.
     pub fn recover_track<R: PlatterSource>(
         &mut self,
         track: InformationTrack,
@@ -203,13 +203,13 @@ impl SetDecoder {
         wanted: usize,
         medium: &dyn Medium,
         out: &mut TrackBuffer,
-    ) -> Result<SetReport, GlassError> {
+    ) -> Result<SetReport, PlatterError> {
         let information = usize::from(self.geometry.set_information_platters);
         let platter = self.platters.get(wanted).copied().flatten();
         let (Some(platter), true) =
             (platter, wanted < information && members.len() == self.platters.len())
         else {
-            return Err(GlassError::SetShape {
+            return Err(PlatterError::SetShape {
                 expected: self.platters.len(),
                 found: members.len(),
                 wanted,
@@ -228,7 +228,7 @@ impl SetDecoder {
             used = available.iter().filter(|available| **available).count();
             if used < information {
                 let lost = lost.iter().filter(|&&lost| lost).count();
-                return Err(GlassError::Unreadable(Unreadable {
+                return Err(PlatterError::Unreadable(Unreadable {
                     platter,
                     track,
                     level: CodeLevel::Set,
@@ -251,7 +251,7 @@ impl SetDecoder {
         members: &[Member<'_, R>],
         lost: &mut [bool],
         medium: &dyn Medium,
-    ) -> Result<Vec<bool>, GlassError> {
+    ) -> Result<Vec<bool>, PlatterError> {
         let span_bytes = usize::from(column.count) * self.geometry.sector_image_bytes();
         self.bytes.resize(members.len() * span_bytes, 0);
         let mut available = vec![false; members.len()];
@@ -268,7 +268,7 @@ impl SetDecoder {
             {
                 match reader.read_span(track, column, medium, span, &mut self.scratch_buffer) {
                     Ok(()) => {}
-                    Err(GlassError::Unreadable(_)) => {
+                    Err(PlatterError::Unreadable(_)) => {
                         lost[position] = true;
                         continue;
                     }
@@ -289,7 +289,7 @@ impl SetDecoder {
         available: &[bool],
         wanted: usize,
         out: &mut TrackBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let sector_bytes = self.geometry.sector_image_bytes();
         let count = usize::from(column.count);
         let bytes = &self.bytes;
@@ -368,7 +368,7 @@ fn plan<'a>(
     geometry: &Geometry,
     available: &[bool],
     wanted: usize,
-) -> Result<&'a Reconstruction, GlassError> {
+) -> Result<&'a Reconstruction, PlatterError> {
     let available: Vec<usize> =
         (0..available.len()).filter(|&position| available[position]).collect();
     let entry = match cache.take() {
@@ -393,7 +393,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         span: &mut [u8],
         scratch_buffer: &mut TrackBuffer,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let mut lost = Vec::with_capacity(usize::from(column.count));
         self.load_span(self.map.physical(track), column, medium, span, &mut lost)?;
         if lost.contains(&true) {

@@ -8,7 +8,7 @@ use fulgurite_codes::{Shard, version1};
 
 use crate::geometry::Geometry;
 use crate::sector::{SECTOR_HEADER_BYTES, payload, payload_mut};
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 /// One track as sector images; the content of lost ones is undefined until they are restored.
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ impl TrackBuffer {
     /// Restores all lost information sectors with the within-track code.
     ///
     /// The caller has checked that no more than the track's redundancy is lost.
-    pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), GlassError> {
+    pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), PlatterError> {
         let shape = self.shape.unwrap_or_else(|| unreachable!("the buffer was prepared"));
         let mut decoder = match (self.decoder.take(), shape.format) {
             (Some(decoder), _) => decoder,
@@ -146,7 +146,7 @@ impl TrackBuffer {
 
     /// Restores in place. Outputs are sectors that are lost, inputs are sectors that are not: the
     /// split borrows both without a copy of the track.
-    fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), GlassError> {
+    fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), PlatterError> {
         let mut wanted: Vec<(usize, &mut [u8])> = Vec::new();
         let mut available: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());
         for (layer, image) in self.image.chunks_exact_mut(shape.sector_bytes).enumerate() {
@@ -163,7 +163,7 @@ impl TrackBuffer {
         &mut self,
         decoder: &mut version1::Decoder,
         sector_bytes: usize,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
         let mut available: Vec<Shard<'_>> = Vec::with_capacity(self.lost.len());
         for (layer, image) in self.image.chunks_exact_mut(sector_bytes).enumerate() {

@@ -12,8 +12,8 @@ use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, Signature, signature};
 use fulgurite_units::{PlatterId, TrackIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::GlassError;
 use crate::InformationTrack;
+use crate::PlatterError;
 use crate::PlatterSource;
 use crate::audit::Audit;
 use crate::geometry::{TrackMap, TrackRole};
@@ -179,7 +179,7 @@ impl Verification {
     ///
     /// # Errors
     /// When its geometry has no codes.
-    pub fn begin<R: PlatterSource>(reader: &PlatterReader<R>) -> Result<Self, GlassError> {
+    pub fn begin<R: PlatterSource>(reader: &PlatterReader<R>) -> Result<Self, PlatterError> {
         let redundancy = reader.header.geometry.track_redundancy_sectors;
         let report = VerifyReport {
             platter: reader.header.platter,
@@ -226,7 +226,7 @@ impl Verification {
         reader: &PlatterReader<R>,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-    ) -> Result<bool, GlassError> {
+    ) -> Result<bool, PlatterError> {
         assert_eq!(
             reader.header.platter, self.report.platter,
             "a verification reads one platter only"
@@ -241,7 +241,7 @@ impl Verification {
         let Some(&suspect) = self.suspects.get(self.tried) else { return Ok(false) };
         match reader.read_track(suspect, medium, buffer) {
             Ok(_) => self.report.repaired_by_group += 1,
-            Err(GlassError::Unreadable(_)) => self.report.unreadable.push(suspect),
+            Err(PlatterError::Unreadable(_)) => self.report.unreadable.push(suspect),
             Err(error) => return Err(error),
         }
         self.tried += 1;
@@ -253,7 +253,7 @@ impl Verification {
         &mut self,
         reader: &PlatterReader<R>,
         scan: &TrackScan,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let geometry = &reader.header.geometry;
         let (report, found) = (&mut self.report, &self.found);
         if let Some(audit) = &mut self.audit {
@@ -310,7 +310,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
         progress: &mut dyn FnMut(u32, u32),
-    ) -> Result<VerifyReport, GlassError> {
+    ) -> Result<VerifyReport, PlatterError> {
         let mut verification = Verification::begin(self)?;
         let tracks = self.map.tracks();
         while verification.step(self, medium, buffer)? {
@@ -327,7 +327,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-    ) -> Result<SectorMap, GlassError> {
+    ) -> Result<SectorMap, PlatterError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
         let (mut digest, mut found) = (RunningChecksum::new(), SectorResults::default());
         for track in (0..self.map.tracks()).map(TrackIndex::new) {
@@ -344,7 +344,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
         digest: &mut RunningChecksum,
         found: &mut SectorResults,
-    ) -> Result<TrackScan, GlassError> {
+    ) -> Result<TrackScan, PlatterError> {
         let mut failed = 0;
         found.signatures.clear();
         found.readings.clear();

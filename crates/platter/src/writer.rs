@@ -22,7 +22,7 @@ use crate::geometry::TrackMap;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
-use crate::{FormatVersion, GlassError, PlatterSink};
+use crate::{FormatVersion, PlatterError, PlatterSink};
 
 /// The only type that can write platters.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl WriteDrive {
         blank: Blank,
         header: PlatterHeader,
         sink: S,
-    ) -> Result<PlatterWriter<S>, GlassError> {
+    ) -> Result<PlatterWriter<S>, PlatterError> {
         PlatterWriter::new(blank, header, sink)
     }
 }
@@ -71,11 +71,11 @@ pub struct PlatterWriter<S> {
 impl<S: PlatterSink> PlatterWriter<S> {
     /// Begins a platter: writes its header track. Only a write drive can do so, see
     /// [`crate::airgap`].
-    fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
+    fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, PlatterError> {
         header.validate()?;
         assert_eq!(header.format, FormatVersion::CURRENT, "only the current format is written");
         if blank.platter() != header.platter {
-            return Err(GlassError::WrongPlatter {
+            return Err(PlatterError::WrongPlatter {
                 expected: header.platter,
                 found: blank.platter(),
             });
@@ -87,7 +87,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let group = geometry
             .group_columns()
             .map(|column| Ok(geometry.group_code(column.count)?.stream_encoder(payload_bytes)?))
-            .collect::<Result<_, GlassError>>()?;
+            .collect::<Result<_, PlatterError>>()?;
         let mut writer = Self {
             blank,
             sink,
@@ -119,10 +119,10 @@ impl<S: PlatterSink> PlatterWriter<S> {
     ///
     /// # Errors
     /// When the sink fails, or there are more bytes than the header announced.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), GlassError> {
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), PlatterError> {
         let planned = self.header.user_bytes();
         if bytes.len() as u64 > planned - self.written() {
-            return Err(GlassError::Overrun { platter: self.header.platter, planned });
+            return Err(PlatterError::Overrun { platter: self.header.platter, planned });
         }
         let payload_bytes = self.header.geometry.sector_payload_bytes as usize;
         let sector_bytes = self.header.geometry.sector_image_bytes();
@@ -145,11 +145,11 @@ impl<S: PlatterSink> PlatterWriter<S> {
     ///
     /// # Errors
     /// When the sink fails, or there were fewer bytes than the header announced.
-    pub fn finish(mut self) -> Result<(WrittenPlatter, S), GlassError> {
+    pub fn finish(mut self) -> Result<(WrittenPlatter, S), PlatterError> {
         let (written, planned) = (self.written(), self.header.user_bytes());
         if written != planned {
             let platter = self.header.platter;
-            return Err(GlassError::Incomplete { platter, planned, written });
+            return Err(PlatterError::Incomplete { platter, planned, written });
         }
         if self.filled > 0 {
             self.pad();
@@ -171,7 +171,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
             digest: self.digest.finish(),
         };
         let offset = self.position;
-        self.sink.append(&seal.to_bytes()).map_err(|source| GlassError::Io { offset, source })?;
+        self.sink.append(&seal.to_bytes()).map_err(|source| PlatterError::Io { offset, source })?;
         Ok((WrittenPlatter::new(self.blank, seal), self.sink))
     }
 
@@ -189,7 +189,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         }
     }
 
-    fn append_information(&mut self) -> Result<(), GlassError> {
+    fn append_information(&mut self) -> Result<(), PlatterError> {
         let track = InformationTrack::new(self.next);
         let physical_track = self.map.physical(track);
         let mut image = std::mem::take(&mut self.image);
@@ -213,7 +213,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         physical_track: TrackIndex,
         kind: SectorKind,
         image: &mut [u8],
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let information = usize::from(self.header.geometry.track_information_sectors);
         let (front, back) = image.split_at_mut(information * sector_bytes);
@@ -226,7 +226,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         })
     }
 
-    fn append_header(&mut self) -> Result<(), GlassError> {
+    fn append_header(&mut self) -> Result<(), PlatterError> {
         let pages = self.header.to_pages()?;
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let last = self.map.tracks() - 1;
@@ -246,7 +246,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         physical_track: TrackIndex,
         image: &mut [u8],
         kind: impl Fn(usize) -> SectorKind,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         assert_eq!(self.map.offset(physical_track), self.position, "tracks are written in order");
         let sector_bytes = self.header.geometry.sector_image_bytes();
         for (layer, sector) in image.chunks_exact_mut(sector_bytes).enumerate() {
@@ -254,13 +254,13 @@ impl<S: PlatterSink> PlatterWriter<S> {
             self.digest.update(&sector[sector_bytes - CHECKSUM_BYTES..]);
         }
         let offset = self.position;
-        self.sink.append(image).map_err(|source| GlassError::Io { offset, source })?;
+        self.sink.append(image).map_err(|source| PlatterError::Io { offset, source })?;
         self.position += image.len() as u64;
         Ok(())
     }
 
     /// Adds an information track to the large group's code.
-    fn encode_group(&mut self, image: &[u8]) -> Result<(), GlassError> {
+    fn encode_group(&mut self, image: &[u8]) -> Result<(), PlatterError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         for (column, encoder) in self.header.geometry.group_columns().zip(&mut self.group) {
             for layer in column.layers() {
@@ -271,7 +271,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     }
 
     /// Appends the redundancy tracks of a large group whose information tracks are all written.
-    fn append_group(&mut self, group: u32) -> Result<(), GlassError> {
+    fn append_group(&mut self, group: u32) -> Result<(), PlatterError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         self.group.iter_mut().for_each(LargeStreamEncoder::finish);
         let mut image = std::mem::take(&mut self.image);

@@ -10,7 +10,7 @@ use fulgurite_rack_core::{Policy, Shape, presets};
 use fulgurite_units::{Clock, Ratio, Seed};
 
 use crate::work::Injected;
-use crate::{Entropy, RackOptions, Result, ScrubPolicy, StacksError};
+use crate::{Entropy, RackError, RackOptions, Result, ScrubPolicy};
 use crate::{FAIL_POINTS, FailPoints};
 
 /// Returns the shape of all of them: 48 disks.
@@ -18,7 +18,7 @@ use crate::{FAIL_POINTS, FailPoints};
 /// # Errors
 /// When this program cannot parse the preset, which a test would have found.
 pub fn shape() -> Result<Shape> {
-    presets::shape("laptop").map_err(|error| StacksError::Invalid { detail: error.to_string() })
+    presets::shape("laptop").map_err(|error| RackError::Invalid { detail: error.to_string() })
 }
 
 /// Returns options for a rack in `folder`: its index in `rack`, the disk of each place in

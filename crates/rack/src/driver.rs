@@ -36,7 +36,7 @@ use self::subscribers::Subscriber;
 use crate::limits::DRIVER_INBOX_MAX;
 use crate::scrub::Scrubs;
 use crate::work::{DiskContext, Group};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// Runs with the disks of a group while they spin, or with the error why they do not.
 pub(crate) type Work = Box<dyn FnOnce(Result<&Group>) + Send>;
@@ -153,7 +153,7 @@ impl Driver {
         let thread = std::thread::Builder::new()
             .name("rack".to_owned())
             .spawn(move || driver.run(&messages))
-            .map_err(|error| StacksError::Internal {
+            .map_err(|error| RackError::Internal {
                 detail: format!("cannot start a thread: {error}"),
             })?;
         let reads = Arc::default();
@@ -164,7 +164,7 @@ impl Driver {
     /// cannot run; it is dropped only if no thread can be started.
     ///
     /// # Errors
-    /// [`StacksError::Busy`] when the inbox is full; then its work is not called.
+    /// [`RackError::Busy`] when the inbox is full; then its work is not called.
     pub(crate) fn submit(&self, mut task: Task) -> Result<()> {
         if task.kind == Kind::Read {
             let (counted, work) = (CountGuard::new(&self.reads), task.work);
@@ -175,9 +175,9 @@ impl Driver {
         }
         self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
             TrySendError::Full(_) => {
-                StacksError::Busy { detail: "too many requests are queued".to_owned() }
+                RackError::Busy { detail: "too many requests are queued".to_owned() }
             }
-            TrySendError::Disconnected(_) => StacksError::Stopping,
+            TrySendError::Disconnected(_) => RackError::Stopping,
         })
     }
 
@@ -193,7 +193,7 @@ impl Driver {
     pub(crate) async fn snapshot(&self) -> Result<Snapshot> {
         let (send, snapshot) = oneshot::channel();
         self.send(Message::Snapshot(send))?;
-        snapshot.await.map_err(|_| StacksError::Stopping)
+        snapshot.await.map_err(|_| RackError::Stopping)
     }
 
     /// Returns the last spin-ups, newest first.
@@ -203,7 +203,7 @@ impl Driver {
     pub(crate) async fn spin_ups(&self) -> Result<Vec<Wake>> {
         let (send, spin_ups) = oneshot::channel();
         self.send(Message::SpinUps(send))?;
-        spin_ups.await.map_err(|_| StacksError::Stopping)
+        spin_ups.await.map_err(|_| RackError::Stopping)
     }
 
     /// Adds a subscriber, which is called with everything from here on until it returns false.
@@ -240,7 +240,7 @@ impl Driver {
     }
 
     fn send(&self, message: Message) -> Result<()> {
-        self.inbox.send(message).map_err(|_| StacksError::Stopping)
+        self.inbox.send(message).map_err(|_| RackError::Stopping)
     }
 
     /// Stops the thread: running tasks finish, waiting ones get an error. Returns when the disks

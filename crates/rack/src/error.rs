@@ -31,7 +31,7 @@ impl std::fmt::Display for LostStack {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
-pub enum StacksError {
+pub enum RackError {
     #[error("{detail}")]
     Invalid { detail: String },
     /// The rack's creation was never completed; no disk belongs to it yet.
@@ -76,9 +76,9 @@ pub enum StacksError {
 }
 
 /// The result of an operation on blobs.
-pub type Result<T, E = StacksError> = std::result::Result<T, E>;
+pub type Result<T, E = RackError> = std::result::Result<T, E>;
 
-impl ObjectStoreError for StacksError {
+impl ObjectStoreError for RackError {
     const STORE: &'static str = "Rack";
 
     fn error_kind(&self) -> ObjectStoreErrorKind {
@@ -117,7 +117,7 @@ impl ObjectStoreError for StacksError {
     }
 }
 
-impl StacksError {
+impl RackError {
     /// Returns what the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -13,7 +13,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use fulgurite_units::{BlobId, ByteCount, RackId};
 
 use crate::limits::{CODING_STACKS_MAX, ENTRY_BYTES_MAX};
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// Bytes of each fragment but those of a blob's last stripe (Pelican, OSDI 2014, section 3).
 pub const FRAGMENT_BYTES: usize = 128 << 10;
@@ -45,7 +45,7 @@ impl Coding {
     /// Creates a coding with this many information and redundancy stacks.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when one of them is zero, or the sum is too large.
+    /// [`RackError::Invalid`] when one of them is zero, or the sum is too large.
     pub fn new(information: u8, redundancy: u8) -> Result<Self> {
         let both = usize::from(information) + usize::from(redundancy);
         if information == 0 || redundancy == 0 || both > CODING_STACKS_MAX {
@@ -53,7 +53,7 @@ impl Coding {
                 "a blob cannot lie in {information} + {redundancy} stacks: each is at least 1, and \
                  both are at most {CODING_STACKS_MAX}"
             );
-            return Err(StacksError::Invalid { detail });
+            return Err(RackError::Invalid { detail });
         }
         Ok(Self { information, redundancy })
     }
@@ -185,14 +185,14 @@ impl Header {
     /// Encodes the header.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when the entry is too long.
+    /// [`RackError::Invalid`] when the entry is too long.
     pub fn encode(&self) -> Result<Vec<u8>> {
         if self.entry.len() > ENTRY_BYTES_MAX {
             let detail = format!(
                 "an entry of {} bytes is too long for a stack: {ENTRY_BYTES_MAX} are allowed",
                 self.entry.len()
             );
-            return Err(StacksError::Invalid { detail });
+            return Err(RackError::Invalid { detail });
         }
         let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         let mut bytes = Vec::with_capacity(self.bytes());

@@ -39,7 +39,7 @@ use totals::change_totals;
 
 use crate::format::Coding;
 use crate::limits::{INDEX_PAGE_MAX, SEQUENCES_PER_MS};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// An object without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -134,7 +134,7 @@ impl Index {
     /// Assigns a new index to a rack.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when it belongs to another rack.
+    /// [`RackError::Invalid`] when it belongs to another rack.
     pub fn claim(&self, rack: RackId, coding: Coding) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
             if let Some(found) = row::get::<RackRow>(tx, RACK, RACK_KEY)? {
@@ -149,7 +149,7 @@ impl Index {
     /// index in place of a lost one.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`] when it knows any.
+    /// [`RackError::Invalid`] when it knows any.
     pub fn claim_empty(&self, was: RackId, rack: RackId, coding: Coding) -> Result<()> {
         let any = |space| rows_exist(&*self.store, space);
         if any(DISKS)? || any(OBJECTS)? || any(BLOBS)? {
@@ -157,7 +157,7 @@ impl Index {
                 "the index belongs to rack {was} and knows its disks or objects, so it cannot \
                  be used for rack {rack}"
             );
-            return Err(StacksError::Invalid { detail });
+            return Err(RackError::Invalid { detail });
         }
         let row = RackRow::new(rack, coding);
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?))
@@ -324,7 +324,7 @@ impl Index {
     /// Puts an inline object. Returns its sequence.
     ///
     /// # Errors
-    /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says.
+    /// [`RackError::Exists`] and [`RackError::Changed`] as `mode` says.
     pub async fn put_inline(&self, object: Object, bytes: Vec<u8>, mode: Mode) -> Result<u64> {
         let floor = self.floor();
         let put = move |tx: &mut Transaction<'_>| {
@@ -368,7 +368,7 @@ impl Index {
     /// that is newer than this blob, this blob does instead.
     ///
     /// # Errors
-    /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says; the blob is unwanted
+    /// [`RackError::Exists`] and [`RackError::Changed`] as `mode` says; the blob is unwanted
     /// then.
     pub fn commit(&self, object: Object, pending: PendingBlob, mode: Mode) -> Result<()> {
         let refused = self.committer.commit_blocking(move |tx| {
@@ -382,7 +382,7 @@ impl Index {
                 Ok(()) => Ok(None),
                 // Not returned as an error of the closure, which would roll back that the blob is
                 // unwanted.
-                Err(refused @ (StacksError::Exists { .. } | StacksError::Changed { .. })) => {
+                Err(refused @ (RackError::Exists { .. } | RackError::Changed { .. })) => {
                     let sequence = next_sequence(tx, 0)?;
                     forget_blob(tx, group, blob, sequence)?;
                     Ok(Some(refused))
@@ -578,8 +578,8 @@ fn rows_exist(view: &dyn ReadView, space: Space) -> Result<bool> {
     Ok(!view.range(space, &KeyRange::all(), Direction::Ascending, 1)?.is_empty())
 }
 
-fn bad_key() -> StacksError {
-    StacksError::Index { detail: "a key of the index has an unknown form".to_owned() }
+fn bad_key() -> RackError {
+    RackError::Index { detail: "a key of the index has an unknown form".to_owned() }
 }
 
 fn text(key: Vec<u8>) -> Result<String> {
@@ -654,7 +654,7 @@ fn put_blob_object(
     let key = object_key(&object.key);
     let before = row::get::<ObjectRow>(tx, OBJECTS, &key)?;
     if !mode.is_met(before.as_ref().map(|before| before.sequence)) {
-        return Err(StacksError::refused(mode, &object.key));
+        return Err(RackError::refused(mode, &object.key));
     }
     if before.as_ref().is_some_and(|before| before.sequence > sequence) {
         // Put earlier than the object that is there, but committed later: as if overwritten at

@@ -35,7 +35,7 @@ pub use fail_point::FAIL_POINTS;
 /// What options and operations of all tiers take.
 pub use fulgurite_tier::{Entropy, FailPoints, Progress};
 
-pub use error::{LostStack, Result, StacksError};
+pub use error::{LostStack, RackError, Result};
 pub use fault::Fault;
 pub use fulgurite_disks::PlaceId;
 pub use scrub::ScrubPolicy;

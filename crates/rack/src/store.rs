@@ -40,7 +40,7 @@ use crate::format::Coding;
 use crate::index::{Index, Mode, Object, ObjectRow};
 use crate::limits::INLINE_BYTES_MAX;
 use crate::work::{DiskContext, Group, Job, gc, repair_blob, write};
-use crate::{Entropy, Result, StacksError};
+use crate::{Entropy, RackError, Result};
 
 /// A rack as an object store. Clones refer to the same rack.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ impl Inner {
 
     /// Looks up a key.
     fn object(&self, key: &str) -> Result<ObjectRow> {
-        let missing = || StacksError::NotFound { key: key.to_owned() };
+        let missing = || RackError::NotFound { key: key.to_owned() };
         self.index().object(key)?.ok_or_else(missing)
     }
 
@@ -160,7 +160,7 @@ impl Inner {
         if length <= INLINE_BYTES_MAX && object.attributes.is_empty() {
             let mut bytes = Vec::new();
             let read = std::io::Read::read_to_end(&mut source.open(), &mut bytes);
-            read.map_err(|error| StacksError::Internal { detail: error.to_string() })?;
+            read.map_err(|error| RackError::Internal { detail: error.to_string() })?;
             return self.index().put_inline(object, bytes, mode).await;
         }
         self.check_precondition(&object.key, mode)?;
@@ -173,7 +173,7 @@ impl Inner {
         if mode.is_met(found.map(|row| row.sequence)) {
             return Ok(());
         }
-        Err(StacksError::refused(mode, key))
+        Err(RackError::refused(mode, key))
     }
 
     /// Writes a blob to the current group, or to the next if that one has no space.
@@ -195,7 +195,7 @@ impl Inner {
                 // Not the group's fault: every group would fail the same way, and all would be spun
                 // up.
                 Err(error) if error.is_exhausted() => return Err(error),
-                Err(error @ (StacksError::Full { .. } | StacksError::TooFewStacks { .. })) => {
+                Err(error @ (RackError::Full { .. } | RackError::TooFewStacks { .. })) => {
                     tracing::warn!(%group, "a group accepts no blobs: {error}");
                     self.writes().full.insert(group);
                     refused.push(error.to_string());
@@ -214,7 +214,7 @@ impl Inner {
             }
             None => format!("no group has space for a blob of {length}"),
         };
-        Err(StacksError::Full { detail })
+        Err(RackError::Full { detail })
     }
 
     /// Returns the group for the next blob. Groups that rejected blobs come last; they may have
@@ -251,7 +251,7 @@ impl Inner {
             needs: None,
             work: Box::new(work),
         })?;
-        written.await.unwrap_or(Err(StacksError::Stopping))
+        written.await.unwrap_or(Err(RackError::Stopping))
     }
 
     /// Garbage-collects a group that spins anyway. A failure is logged, and retried next time.
@@ -319,7 +319,7 @@ impl Inner {
     async fn stage(self: &Arc<Self>, pieces: Vec<Bytes>) -> Result<Arc<Staged>> {
         let inner = Arc::clone(self);
         let staged = tokio::task::spawn_blocking(move || inner.staging.stage(pieces));
-        let panicked = |error| StacksError::Internal { detail: format!("staging: {error}") };
+        let panicked = |error| RackError::Internal { detail: format!("staging: {error}") };
         staged.await.map_err(panicked)?
     }
 }

@@ -14,7 +14,7 @@ use self::file::{File, noise};
 use crate::blob::{BlobReader, BlobWriter, Expected, Located, ReadMode, rebuild};
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
 use crate::stack::ReadAt;
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 const GROUP: &str = "group 7";
 
@@ -217,7 +217,7 @@ fn write_fails_only_beyond_its_redundancy() {
     let stacks = all(files.iter().map(File::synced).collect());
     assert!(read(&stacks, ReadMode::All).unwrap() == bytes, "incomplete stacks are not used");
     let error = attempt(&[0, 1, 3]).unwrap_err();
-    assert!(matches!(error, StacksError::TooFewStacks { have: 2, need: 3, .. }), "{error}");
+    assert!(matches!(error, RackError::TooFewStacks { have: 2, need: 3, .. }), "{error}");
 }
 
 #[test]

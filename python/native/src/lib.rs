@@ -4,7 +4,7 @@
 //! the same message, its images to numpy arrays. Simulating runs without the interpreter's lock, so
 //! threads of Python run beside it.
 
-use fulgurite_platter::GlassError;
+use fulgurite_platter::PlatterError;
 use fulgurite_platter::channel::{
     CHANNEL_PRESETS, Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages,
     SectorShape, WriteFaults, random_symbols,
@@ -148,7 +148,7 @@ fn sector<'py>(
                 .map(|(distance, symbols)| Neighbor { distance: *distance, symbols })
                 .collect();
             let mut head = ReadHead::new(&channel, shape, Seed::new(drive))?;
-            Ok::<_, GlassError>(head.read(&written, &neighbors, &seeds, &read_faults))
+            Ok::<_, PlatterError>(head.read(&written, &neighbors, &seeds, &read_faults))
         })
         .map_err(refuse)?;
     let size = (images.count, images.rows, images.columns);
@@ -192,7 +192,7 @@ fn take(
     population: &Population,
     first: u64,
     count: usize,
-) -> Result<(Vec<u16>, Vec<u8>), GlassError> {
+) -> Result<(Vec<u16>, Vec<u8>), PlatterError> {
     let (mut all_pixels, mut all_symbols) = (Vec::new(), Vec::new());
     for number in (first..).take(count) {
         let (images, symbols) = population.sector(number)?;

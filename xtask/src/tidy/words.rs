@@ -9,7 +9,7 @@ pub(super) const GLOSSARY: &str = "docs/glossary.md";
 const GLOSSARY_ENTRIES_MAX: usize = 90;
 
 /// Retired names, and what to write instead.
-const RETIRED: [(&str, &str); 15] = [
+const RETIRED: [(&str, &str); 28] = [
     ("Bells", "JobHandles"),
     ("Deed", "FragmentOp"),
     ("Gathering", "ObjectAssembler"),
@@ -17,14 +17,27 @@ const RETIRED: [(&str, &str); 15] = [
     ("Ground", "ArchiveState"),
     ("Heard", "Event"),
     ("Mail", "JobSender"),
+    ("NotedObject", "ObjectWithNote"),
+    ("PlattersError", "GlassError"),
+    ("RepairProgress", "Progress"),
     ("Shop", "DiskContext"),
+    ("StacksError", "RackError"),
     ("Stagehand", "DiskWorker"),
     ("Standing", "MembershipState"),
     ("Stood", "Membership"),
+    ("Surveyor", "InventoryRunner"),
     ("Taker", "Receiver"),
+    ("anew", "again"),
     ("excuses", "in-flight deltas"),
+    ("fulgurite_keyed", "fulgurite_tier"),
+    ("fulgurite_layout", "fulgurite_glass_core::plan"),
+    ("fulgurite_library", "fulgurite_glass_core::control"),
+    ("fulgurite_sites", "fulgurite_geo::stores"),
+    ("fulgurite_stacks", "fulgurite_rack"),
     ("is_sinking", "is_spinning_down"),
+    ("is_told", "is_reported"),
     ("verify_telling", "verify with a progress function"),
+    ("whoever", "who, or the one who"),
 ];
 
 /// Names that were replaced do not come back.

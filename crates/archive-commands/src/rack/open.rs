@@ -10,7 +10,7 @@ use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
 use fulgurite_rack::FAIL_POINTS;
 use fulgurite_rack::work::Injected;
-use fulgurite_rack::{Entropy, RackOptions, RackStore, StacksError};
+use fulgurite_rack::{Entropy, RackError, RackOptions, RackStore};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::{RackId, Ratio, Seed};
 
@@ -130,7 +130,7 @@ pub(super) struct Made {
 
 /// Returns whether there is an index, but no disk of it yet.
 fn is_unmade(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StacksError::Incomplete { .. }))
+    matches!(error.downcast_ref(), Some(RackError::Incomplete { .. }))
 }
 
 /// Returns whether a disk may have data on it.
@@ -181,7 +181,7 @@ fn warn_if_unconfigured(data: &Path) {
     }
 }
 
-fn open_error(rack: &Rack, data: &Path, error: StacksError) -> anyhow::Error {
+fn open_error(rack: &Rack, data: &Path, error: RackError) -> anyhow::Error {
     let folder = rack.folder(data);
     anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
 }

@@ -63,8 +63,8 @@ impl From<ArchiveError> for Failed {
     }
 }
 
-impl From<fulgurite_glass::PlattersError> for Failed {
-    fn from(error: fulgurite_glass::PlattersError) -> Self {
+impl From<fulgurite_glass::GlassError> for Failed {
+    fn from(error: fulgurite_glass::GlassError) -> Self {
         Self::from_error(&error.into())
     }
 }

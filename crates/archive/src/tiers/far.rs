@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{Committer, FjallStore};
-use fulgurite_glass::{FarLibrary, PlattersError, ReadPlatter};
+use fulgurite_glass::{FarLibrary, GlassError, ReadPlatter};
 use fulgurite_units::PlatterId;
 use futures::TryStreamExt as _;
 use object_store::path::Path;
@@ -15,7 +15,7 @@ use super::{ObjectTier, Tiers};
 use crate::config::ArchiveConfig;
 use crate::{ArchiveError, Result};
 
-type PlattersResult<T> = Result<T, PlattersError>;
+type PlattersResult<T> = Result<T, GlassError>;
 
 /// Returns the configured tiers that are far libraries. Without a catalog they accept no platters.
 ///
@@ -93,8 +93,8 @@ impl FarTier {
         })
     }
 
-    fn refused(&self, what: String) -> PlattersError {
-        PlattersError::FarUnavailable { library: self.name().to_owned(), what }
+    fn refused(&self, what: String) -> GlassError {
+        GlassError::FarUnavailable { library: self.name().to_owned(), what }
     }
 }
 

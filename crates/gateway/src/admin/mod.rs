@@ -45,7 +45,7 @@ use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, ObjectSelection, Progress,
     StorageClass,
 };
-use fulgurite_rack::StacksError;
+use fulgurite_rack::RackError;
 use fulgurite_tome::objects::StoreError;
 use fulgurite_units::{PlatterId, error_chain};
 use futures::FutureExt as _;
@@ -514,9 +514,9 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-impl From<StacksError> for Failure {
-    fn from(error: StacksError) -> Self {
-        let is_busy = matches!(error, StacksError::Busy { .. });
+impl From<RackError> for Failure {
+    fn from(error: RackError) -> Self {
+        let is_busy = matches!(error, RackError::Busy { .. });
         Self { kind: error.kind(), is_busy, message: error_chain(&error) }
     }
 }

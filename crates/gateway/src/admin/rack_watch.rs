@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use fulgurite_archive::WatchEnd;
-use fulgurite_rack::{Notification, RackStore, StacksError};
+use fulgurite_rack::{Notification, RackError, RackStore};
 use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -26,7 +26,7 @@ impl RackWatch {
     ///
     /// # Errors
     /// When the rack is stopping.
-    pub(super) fn begin(rack: &RackStore) -> Result<Self, StacksError> {
+    pub(super) fn begin(rack: &RackStore) -> Result<Self, RackError> {
         let (sender, events) = channel(RACK_EVENTS_BUFFERED);
         let is_late = Arc::<AtomicBool>::default();
         let late = Arc::clone(&is_late);

@@ -91,7 +91,7 @@ fn unavailable_far_library_delays_no_other_and_resumes() {
     let (bench, [oslo, turin], row) = sealed();
     oslo.set_away(true);
     let error = run(&bench).unwrap_err();
-    assert!(matches!(&error, PlattersError::FarUnavailable { library, .. } if library == "oslo"));
+    assert!(matches!(&error, GlassError::FarUnavailable { library, .. } if library == "oslo"));
     check(&bench, &row);
     assert_eq!((oslo.platters().len(), turin.platters().len()), (0, 1));
     assert_eq!(status(&bench.context).unwrap()[0].waiting, 1);

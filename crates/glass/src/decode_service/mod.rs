@@ -29,7 +29,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use fulgurite_decode::DecodeError;
-use fulgurite_platter::{GlassError, SectorExtent, SectorReading};
+use fulgurite_platter::{PlatterError, SectorExtent, SectorReading};
 
 pub use counters::DecodeStatus;
 pub(crate) use fuzz_api::check_message;
@@ -115,7 +115,7 @@ impl DecodeService {
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
         urgency: Urgency,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         // The drive does not depend on the place: a platter is read by all of them in turn.
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
@@ -158,7 +158,7 @@ impl DecodeService {
                 // These sectors stay lost.
                 Err(Failure::Dead) => {}
                 Err(Failure::Refused(reason)) => {
-                    return Err(GlassError::Medium { platter: extent.platter, reason });
+                    return Err(PlatterError::Medium { platter: extent.platter, reason });
                 }
             }
         }

@@ -127,7 +127,7 @@ fn undecodable_part_is_an_error() {
     let extent = SectorExtent { sector_bytes: bytes, ..extent() };
     let error =
         pool.read(extent, &mut vec![0; bytes], &mut Vec::new(), Urgency::Deferred).unwrap_err();
-    let GlassError::Medium { platter, reason } = &error else { panic!("{error:?}") };
+    let PlatterError::Medium { platter, reason } = &error else { panic!("{error:?}") };
     assert_eq!(*platter, extent.platter);
     assert!(reason.contains("a sector of 41943040 bytes"), "{reason}");
 }
@@ -248,7 +248,7 @@ fn verification_waits_for_cheap_hours_until_shutdown() {
     assert_eq!((bytes, lost(&readings)), (written(2), 0));
     assert!(pool.status().held > 0 && !verifying.is_finished());
     pool.stop();
-    let GlassError::Medium { reason, .. } = verifying.join().unwrap().unwrap_err() else {
+    let PlatterError::Medium { reason, .. } = verifying.join().unwrap().unwrap_err() else {
         panic!("another error")
     };
     assert_eq!(reason, CLOSED);

@@ -53,7 +53,7 @@ impl Memory {
         let state = self.lock();
         if state.is_away {
             let (library, what) = (state.name.clone(), "it is away".to_owned());
-            return Err(PlattersError::FarUnavailable { library, what });
+            return Err(GlassError::FarUnavailable { library, what });
         }
         Ok(state)
     }
@@ -88,7 +88,7 @@ impl FarLibrary for Memory {
         let from = usize::try_from(offset).unwrap();
         let found = state.platters.get(&platter).and_then(|b| b.get(from..from + buffer.len()));
         let library = state.name.clone();
-        let gone = || PlattersError::FarUnavailable { library, what: "it is gone".to_owned() };
+        let gone = || GlassError::FarUnavailable { library, what: "it is gone".to_owned() };
         buffer.copy_from_slice(found.ok_or_else(gone)?);
         Ok(())
     }
@@ -127,5 +127,5 @@ fn far_platter_is_read_in_windows_up_to_its_end() {
     memory.set_away(false);
     memory.lose(platter);
     let gone = FarSource::open(&library, platter).unwrap_err();
-    assert!(matches!(gone, PlattersError::PlatterUnreadable { .. }), "{gone}");
+    assert!(matches!(gone, GlassError::PlatterUnreadable { .. }), "{gone}");
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_catalog::KeyRange;
-use fulgurite_platter::{GlassError, NoFaults, SectorExtent, SectorReading};
+use fulgurite_platter::{NoFaults, PlatterError, SectorExtent, SectorReading};
 
 use super::*;
 use crate::cipher_crc;
@@ -46,7 +46,7 @@ impl Medium for Bad {
         at: SectorExtent,
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
-    ) -> Result<(), GlassError> {
+    ) -> Result<(), PlatterError> {
         if at.platter != self.platter {
             return NoFaults.read(at, bytes, readings);
         }
@@ -54,7 +54,7 @@ impl Medium for Bad {
         self.read.fetch_add(sectors as u64, Ordering::Relaxed);
         if self.is_undecoded {
             let reason = "nobody is there".to_owned();
-            return Err(GlassError::Medium { platter: at.platter, reason });
+            return Err(PlatterError::Medium { platter: at.platter, reason });
         }
         readings.extend(std::iter::repeat_n(SectorReading::Lost, sectors));
         Ok(())
@@ -200,7 +200,7 @@ fn shards_of_a_failed_track_share_its_error() {
     let [(0, first), (1, second)] = &fetched.failed[..] else { panic!("{fetched:?}") };
     assert!(Arc::ptr_eq(first, second));
     assert!(
-        matches!(&**first, PlattersError::Glass(GlassError::Unreadable(_))),
+        matches!(&**first, GlassError::Glass(PlatterError::Unreadable(_))),
         "{first} names its track and what its code can do"
     );
     // And with nothing of the set at all.
@@ -208,7 +208,7 @@ fn shards_of_a_failed_track_share_its_error() {
     let fetched = recover_from_sets(&brought, None, BTreeMap::new(), none, (&medium, repairs));
     let (_, reason) = &fetched.failed[0];
     let is_named = |platter| platter == small.platter();
-    assert!(matches!(**reason, PlattersError::SetMissing { platter } if is_named(platter)));
+    assert!(matches!(**reason, GlassError::SetMissing { platter } if is_named(platter)));
 }
 
 #[test]

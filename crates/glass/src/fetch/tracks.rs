@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fulgurite_platter::{
-    CodeLevel, Geometry, GlassError, InformationTrack, Medium, Member, PlatterReader, SetDecoder,
+    CodeLevel, Geometry, InformationTrack, Medium, Member, PlatterError, PlatterReader, SetDecoder,
     TrackBuffer,
 };
 
@@ -13,7 +13,7 @@ use super::ShardRequest;
 use crate::far::OpenPlatter;
 use crate::limits::CHUNK_BYTES;
 use crate::repairs::Repairs;
-use crate::{PlattersError, Result, cipher_crc};
+use crate::{GlassError, Result, cipher_crc};
 
 /// An open platter.
 pub(super) type Reader = PlatterReader<OpenPlatter>;
@@ -72,7 +72,7 @@ pub(super) struct TrackCache {
     buffer: TrackBuffer,
     /// Buffer for user bytes on their way to a destination.
     run: Vec<u8>,
-    failed: BTreeMap<u32, Arc<PlattersError>>,
+    failed: BTreeMap<u32, Arc<GlassError>>,
 }
 
 impl TrackCache {
@@ -83,7 +83,7 @@ impl TrackCache {
         geometry: &Geometry,
         tracks: &mut dyn TrackSource,
         request: &ShardRequest<P>,
-    ) -> Result<u64, Arc<PlattersError>> {
+    ) -> Result<u64, Arc<GlassError>> {
         let track_bytes = geometry.track_user_bytes() as u64;
         let (mut offset, end) = (request.shard.offset, request.shard.offset + request.shard.bytes);
         let mut crc = cipher_crc();
@@ -114,7 +114,7 @@ impl TrackCache {
         &mut self,
         track: InformationTrack,
         tracks: &mut dyn TrackSource,
-    ) -> Result<(), Arc<PlattersError>> {
+    ) -> Result<(), Arc<GlassError>> {
         if self.track == Some(track.get()) {
             return Ok(());
         }
@@ -134,9 +134,8 @@ impl TrackCache {
     /// Returns the tracks that were read and could not be recovered. Other failed tracks may still
     /// be readable: a disk or a decoder failed.
     pub(super) fn lost(self) -> BTreeSet<u32> {
-        let is_lost = |error: &PlattersError| {
-            matches!(error, PlattersError::Glass(GlassError::Unreadable(_)))
-        };
+        let is_lost =
+            |error: &GlassError| matches!(error, GlassError::Glass(PlatterError::Unreadable(_)));
         self.failed
             .into_iter()
             .filter(|(_, error)| is_lost(error))

@@ -13,7 +13,7 @@ use fulgurite_glass_core::control::{Event, Library, Output};
 use fulgurite_units::Instant;
 
 use crate::limits::LIBRARY_LOG_BYTES_MAX;
-use crate::{PlattersError, Result};
+use crate::{GlassError, Result};
 
 /// The log, if there is one.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl LogFile {
         };
         let file = begin_log(path, "library log", FORMAT)?;
         let open = LogWriter::new(BufWriter::new(file), library)
-            .map_err(|error| PlattersError::Internal { what: format!("library log: {error}") })?;
+            .map_err(|error| GlassError::Internal { what: format!("library log: {error}") })?;
         Ok(Self { open: Some(open), path: path.to_owned(), bytes_max })
     }
 
@@ -107,19 +107,19 @@ pub fn begin_log(path: &Path, name: &str, format: &str) -> Result<File> {
     let mut begins = String::new();
     match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(PlattersError::io("open the log", path)(error)),
+        Err(error) => return Err(GlassError::io("open the log", path)(error)),
         Ok(file) => {
             let read = file.take(64).read_to_string(&mut begins);
             if read.is_err() || !(begins.is_empty() || begins.contains(format)) {
                 let what = format!("{name}: \"{}\" exists and is not such a log", path.display());
-                return Err(PlattersError::InvalidArgument { what });
+                return Err(GlassError::InvalidArgument { what });
             }
             let mut aside = path.as_os_str().to_owned();
             aside.push(".1");
             let moved = std::fs::rename(path, &aside);
-            moved.map_err(PlattersError::io("move the log aside", path))?;
+            moved.map_err(GlassError::io("move the log aside", path))?;
         }
     }
     let create = OpenOptions::new().write(true).create_new(true).open(path);
-    create.map_err(PlattersError::io("create the log", path))
+    create.map_err(GlassError::io("create the log", path))
 }

@@ -3,7 +3,7 @@
 use fulgurite_glass_core::control::{Error, ErrorKind, Fault};
 use fulgurite_units::PlatterId;
 
-use crate::PlattersError;
+use crate::GlassError;
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +45,12 @@ impl Refusal {
     }
 
     /// Returns the error for a request about `platter`.
-    pub(super) fn into_error(self, platter: PlatterId) -> PlattersError {
+    pub(super) fn into_error(self, platter: PlatterId) -> GlassError {
         match self {
-            Self::OutOfReach(reason) => PlattersError::PlatterOutOfReach { platter, reason },
-            Self::Unreadable(reason) => PlattersError::PlatterUnreadable { platter, reason },
-            Self::Busy(what) => PlattersError::Busy { what },
-            Self::Other(what) => PlattersError::Internal { what: format!("the library: {what}") },
+            Self::OutOfReach(reason) => GlassError::PlatterOutOfReach { platter, reason },
+            Self::Unreadable(reason) => GlassError::PlatterUnreadable { platter, reason },
+            Self::Busy(what) => GlassError::Busy { what },
+            Self::Other(what) => GlassError::Internal { what: format!("the library: {what}") },
         }
     }
 }

@@ -93,7 +93,7 @@ fn overdue_verification_is_reported() {
     let warning = unverified.warning(later(7260)).unwrap();
     assert!(warning.contains("2.0 h") && warning.contains("1.0 h"), "{warning}");
     slow.stop();
-    assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
+    assert!(matches!(wait(answer), Err(GlassError::Stopping)));
     assert_eq!(unverified.waiting(later(7260)), (0, None));
     assert_eq!(unverified.warning(later(7260)), None);
 }
@@ -105,7 +105,7 @@ fn impossible_request_is_rejected() {
     let nowhere = SlotIndex::new(u32::MAX);
     let answer =
         library.read(platter(1), nowhere, span, ReadDeadline::OBJECTIVE, Box::new(|| ())).unwrap();
-    assert!(matches!(wait(answer), Err(PlattersError::Internal { .. })));
+    assert!(matches!(wait(answer), Err(GlassError::Internal { .. })));
     library.stop();
     library.stop();
 }
@@ -119,8 +119,8 @@ fn stop_waits_for_reads_but_not_for_mechanics() {
         .read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
         .unwrap();
     slow.stop();
-    assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
-    assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(PlattersError::Stopping)));
+    assert!(matches!(wait(answer), Err(GlassError::Stopping)));
+    assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(GlassError::Stopping)));
 
     let fast = library(0.0);
     let (begun, begins) = std::sync::mpsc::channel();
@@ -169,7 +169,7 @@ fn log_replaces_only_another_log() {
     let library = Library::new(&LibraryShape::small()).unwrap();
     std::fs::write(&path, "notes of mine").unwrap();
     let refused = LogFile::begin(Some(&path), &library);
-    assert!(matches!(refused, Err(PlattersError::InvalidArgument { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(GlassError::InvalidArgument { .. })), "{refused:?}");
     std::fs::remove_file(&path).unwrap();
     for _ in 0..3 {
         LogFile::begin(Some(&path), &library).unwrap().stopped();
@@ -207,13 +207,13 @@ fn broken_machines_fail_requests_and_are_logged() {
         library.broke(shelf).unwrap();
         library.broke(shelf).unwrap();
         let ended = wait(read(1, 5));
-        assert!(matches!(ended, Err(PlattersError::PlatterOutOfReach { .. })), "{ended:?}");
+        assert!(matches!(ended, Err(GlassError::PlatterOutOfReach { .. })), "{ended:?}");
         wait(read(2, 105)).unwrap();
         let in_flight: Vec<Ticket> = (3..30).map(|n| read(n, 400 + u32::from(n))).collect();
         shuttles.clone().for_each(|shuttle| library.broke(shuttle).unwrap());
         let ended: Vec<_> = in_flight.into_iter().map(wait).collect();
         let is_expected =
-            |end: &Result<()>| matches!(end, Ok(()) | Err(PlattersError::PlatterOutOfReach { .. }));
+            |end: &Result<()>| matches!(end, Ok(()) | Err(GlassError::PlatterOutOfReach { .. }));
         assert!(ended.iter().all(is_expected), "{ended:?}");
         shuttles.for_each(|shuttle| library.repaired(shuttle).unwrap());
         library.repaired(shelf).unwrap();
@@ -238,7 +238,7 @@ fn holding_policy_gets_its_timer_and_no_shuttles_is_refused() {
     library.stop();
     options.policy = Policy::no_shuttles();
     let refused = LiveLibrary::start(&options, ByteCount::mib(1), &Arc::default());
-    assert!(matches!(refused, Err(PlattersError::InvalidArgument { .. })));
+    assert!(matches!(refused, Err(GlassError::InvalidArgument { .. })));
 }
 
 /// A library with a single drive, which customers and verification share.
@@ -260,7 +260,7 @@ fn settled(library: &LiveLibrary) {
             .read(platter(250), nowhere, span, ReadDeadline::OBJECTIVE, Box::new(|| ()))
             .unwrap(),
     );
-    assert!(matches!(refused, Err(PlattersError::Internal { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(GlassError::Internal { .. })), "{refused:?}");
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn verification_without_reading_can_pause() {
         .unwrap();
     wait(read).unwrap();
     library.stop();
-    assert!(matches!(wait(verifying), Err(PlattersError::Stopping)));
+    assert!(matches!(wait(verifying), Err(GlassError::Stopping)));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn panic_fails_only_its_own_request() {
     let slot = SlotIndex::new(6);
     let bad: Verify = Box::new(|_| panic!("a bug"));
     let ended = wait(library.verify(platter(2), slot, 4, bad).unwrap());
-    assert!(matches!(ended, Err(PlattersError::Internal { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(GlassError::Internal { .. })), "{ended:?}");
     wait(library.store(platter(2), slot).unwrap()).unwrap();
     wait(library.verify(platter(2), slot, 4, Box::new(|_| Pass::Complete)).unwrap()).unwrap();
     wait(library.store(platter(2), slot).unwrap()).unwrap();
@@ -431,8 +431,8 @@ fn controller_restarts_after_a_panic() {
         library.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
-    assert!(matches!(wait(bad), Err(PlattersError::Internal { .. })));
-    assert!(matches!(wait(in_flight), Err(PlattersError::Internal { .. })));
+    assert!(matches!(wait(bad), Err(GlassError::Internal { .. })));
+    assert!(matches!(wait(in_flight), Err(GlassError::Internal { .. })));
     release.send(()).unwrap();
     for number in 1..20 {
         let slot = SlotIndex::new(u32::from(number));
@@ -493,7 +493,7 @@ fn subscriber_sees_every_event_and_decision() {
     while let Some(seen) = next(&mut watch) {
         assert!(matches!(seen, Seen::Step(_) | Seen::End(WatchEnd::Stopped)), "{seen:?}");
     }
-    assert!(matches!(library.watch(), Err(PlattersError::Stopping)));
+    assert!(matches!(library.watch(), Err(GlassError::Stopping)));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::plan::drop_plan;
 use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
-use crate::{PlattersError, Result, verification};
+use crate::{GlassError, Result, verification};
 
 /// Rows that change per body.
 const ROWS_PER_BODY: usize = 4;
@@ -133,7 +133,7 @@ fn forget(tx: &mut Transaction<'_>, set: SetId, platters: &[PlatterId]) -> Resul
     let key = set.to_bytes().to_vec();
     let state = rows::get::<SetRow>(tx, SETS, &key)?.map(|row| row.state);
     if state.is_none_or(|state| state >= SetState::Verified) {
-        return Err(PlattersError::Internal { what: format!("set {set} cannot be given up") });
+        return Err(GlassError::Internal { what: format!("set {set} cannot be given up") });
     }
     for platter in platters {
         let id = platter.to_bytes();

@@ -9,21 +9,20 @@ use fulgurite_units::{ErrorKind, PlatterId, SetId};
 use super::Sealer;
 use crate::rows::{self, PLATTERS, PlatterRow, SetRow, SetState};
 use crate::verify::{mismatch, track_count};
-use crate::{PlattersError, Result, library_driver, verification};
+use crate::{GlassError, Result, library_driver, verification};
 
 /// The verdict on a set.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Good,
     /// It is defective, for this reason, and has to be written again.
-    Scrap(PlattersError),
+    Scrap(GlassError),
 }
 
 /// Judges a platter that was read completely. Unreadable tracks are no defect, because the set can
 /// rebuild them.
 fn verdict(platter: PlatterId, report: &VerifyReport) -> Verdict {
-    let wrong =
-        |reason: String| Verdict::Scrap(PlattersError::PlatterUnreadable { platter, reason });
+    let wrong = |reason: String| Verdict::Scrap(GlassError::PlatterUnreadable { platter, reason });
     if let Some(reason) = mismatch(report) {
         return wrong(reason);
     }
@@ -65,7 +64,7 @@ impl Sealer {
             });
             match verdict {
                 Ok(Verdict::Good) => {}
-                Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
+                Err(GlassError::Stopping) => return Err(GlassError::Stopping),
                 Err(error) if error.kind() != ErrorKind::Corrupt => failed = Some(error),
                 Ok(Verdict::Scrap(error)) | Err(error) => {
                     tracing::error!(%platter, %set, %error, "platter fails verification");

@@ -37,7 +37,7 @@ fn faulty_set_is_replanned_on_other_platters() {
         assert!(matches!(verdict, Verdict::Scrap(_)), "{verdict:?}");
         assert_eq!(bench.sealer.count_fault(set).unwrap(), fault);
     }
-    let reason = PlattersError::Internal { what: "it was bad".to_owned() };
+    let reason = GlassError::Internal { what: "it was bad".to_owned() };
     bench.sealer.abandon(set, Some(reason)).unwrap();
     assert!(before.platters().all(|(_, platter)| !bench.files.exists(platter)));
     for space in [SETS, PLATTERS, SLOTS, PLANS, FAULTS, rows::VERIFIED, rows::MARGINS] {
@@ -106,7 +106,7 @@ fn disk_error_blocks_no_other_set_and_never_gives_up() {
     for number in 0..12_u32 {
         bench.bodies.put(&format!("other {number}"), 1_000);
         let failed = bench.sealer.seal_all(SealTrigger::Order).unwrap_err();
-        assert!(matches!(failed, PlattersError::Io { .. }), "{failed:?}");
+        assert!(matches!(failed, GlassError::Io { .. }), "{failed:?}");
         assert_eq!(bench.bodies.on_glass(), u64::from(number) + 1, "the others go on");
         assert_eq!(bench.bodies.places().len(), 1);
         let (failures, given_up) = bench.sealer.failures.status(bench.context.passed());

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use fulgurite_platter::WrittenPlatter;
 
 use crate::limits::FINISHER_QUEUE_MAX;
-use crate::{Context, PlatterFileSink, PlatterFiles, PlattersError, Result};
+use crate::{Context, GlassError, PlatterFileSink, PlatterFiles, Result};
 
 /// A platter whose bytes were all handed to the operating system.
 pub(super) type FinishedPlatter = (WrittenPlatter, PlatterFileSink);
@@ -26,7 +26,7 @@ pub(super) struct Finisher(SyncSender<FinishedPlatter>);
 impl Finisher {
     /// Queues a platter to be synced and named; blocks while too many are queued.
     pub(super) fn finish(&self, platter: FinishedPlatter) -> Result<()> {
-        self.0.send(platter).map_err(|_| PlattersError::Internal {
+        self.0.send(platter).map_err(|_| GlassError::Internal {
             what: "the thread that syncs platters ended".to_owned(),
         })
     }
@@ -44,7 +44,7 @@ pub(super) fn with_finisher<T>(
             || context.panics.run("a write drive", || finish_all(context, files, platters));
         let finishing = scope.spawn(finish);
         let worked = work(&Finisher(queue));
-        let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
+        let died = || Err(GlassError::Internal { what: "a write drive died".to_owned() });
         // Checked first, because it explains why `work` could not hand over platters.
         finishing.join().unwrap_or_else(|_| died())?;
         worked

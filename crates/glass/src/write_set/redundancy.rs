@@ -13,7 +13,7 @@ use fulgurite_platter::{Column, Geometry, InformationTrack, NoFaults, PlatterRea
 
 use super::{SetWriting, glass_error};
 use crate::limits::ENCODERS_MAX;
-use crate::{PlatterFileSource, PlattersError, Result};
+use crate::{GlassError, PlatterFileSource, Result};
 
 /// The information platters of a set by position, where there are any.
 type Readers<'a> = [Option<&'a PlatterReader<PlatterFileSource>>];
@@ -44,7 +44,7 @@ impl SetWriting<'_> {
             let taken = take_all(geometry, all(), &queues, out);
             // Encoders end when their queue is dropped.
             drop(queues);
-            let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
+            let died = || Err(GlassError::Internal { what: "a write drive died".to_owned() });
             let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died()));
             // Checked first, because it explains why a column did not come.
             ended.fold(Ok(()), Result::and).and(taken)
@@ -83,7 +83,7 @@ fn take_all(
     mut out: impl FnMut(&[u8], usize) -> Result<()>,
 ) -> Result<()> {
     for ((_, column), queue) in all.zip(queues.iter().cycle()) {
-        let encoded = queue.recv().map_err(|_| PlattersError::Internal {
+        let encoded = queue.recv().map_err(|_| GlassError::Internal {
             what: "a column of redundancy was not encoded".to_owned(),
         })?;
         out(&encoded, usize::from(column.count) * geometry.sector_payload_bytes as usize)?;

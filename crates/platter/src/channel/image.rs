@@ -78,12 +78,12 @@ impl ReadHead {
     /// Creates the drive of this seed, for sectors of a shape.
     ///
     /// # Errors
-    /// [`crate::GlassError::Channel`] when the channel is out of range.
+    /// [`crate::PlatterError::Channel`] when the channel is out of range.
     pub fn new(
         channel: &Channel,
         shape: SectorShape,
         drive: Seed,
-    ) -> Result<Self, crate::GlassError> {
+    ) -> Result<Self, crate::PlatterError> {
         channel.validate()?;
         let pitch = usize::from(channel.optics.pixels_per_pitch);
         let (rows, columns) = (shape.rows() * pitch, shape.columns() * pitch);

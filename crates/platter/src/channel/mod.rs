@@ -41,7 +41,7 @@ pub use population::{Population, random_symbols};
 pub use shape::{SECTOR_SIDE_MAX, SECTOR_SIDE_MIN, SectorShape};
 pub use write::WrittenSector;
 
-use crate::GlassError;
+use crate::PlatterError;
 use fulgurite_units::Seed;
 
 impl Channel {
@@ -49,7 +49,7 @@ impl Channel {
     /// row by row. The seed is the platter's for this place.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when the channel is out of range, the number of symbols is not that
+    /// [`PlatterError::Channel`] when the channel is out of range, the number of symbols is not that
     /// of the voxels, or a symbol is invalid for the medium.
     pub fn write(
         &self,
@@ -57,7 +57,7 @@ impl Channel {
         symbols: &[u8],
         seed: &Seed,
         faults: &WriteFaults,
-    ) -> Result<WrittenSector, GlassError> {
+    ) -> Result<WrittenSector, PlatterError> {
         self.validate()?;
         write::write(self, shape, symbols, seed, faults)
     }

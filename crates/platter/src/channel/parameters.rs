@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Medium;
-use crate::GlassError;
+use crate::PlatterError;
 
 /// Names of the presets.
 pub const CHANNEL_PRESETS: [&str; 4] = ["nominal", "easy", "dense", "phase"];
@@ -163,8 +163,8 @@ impl Channel {
     /// for stress, `phase` the other medium.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when there is no such preset.
-    pub fn preset(name: &str) -> Result<Self, GlassError> {
+    /// [`PlatterError::Channel`] when there is no such preset.
+    pub fn preset(name: &str) -> Result<Self, PlatterError> {
         let mut channel = Self::nominal();
         match name {
             "nominal" => {}
@@ -253,8 +253,8 @@ impl Channel {
     /// Checks that every number is in range.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] with the field, its value and the allowed range.
-    pub fn validate(&self) -> Result<(), GlassError> {
+    /// [`PlatterError::Channel`] with the field, its value and the allowed range.
+    pub fn validate(&self) -> Result<(), PlatterError> {
         let Self { voxels: v, optics: o, polarization: p, stage: s, defects: d, camera: c, .. } =
             self;
         for (field, value, min, max) in [
@@ -332,6 +332,6 @@ impl Channel {
     }
 }
 
-fn refuse(field: &'static str, value: &str, allowed: &str) -> GlassError {
-    GlassError::Channel { field, value: value.to_owned(), allowed: allowed.to_owned() }
+fn refuse(field: &'static str, value: &str, allowed: &str) -> PlatterError {
+    PlatterError::Channel { field, value: value.to_owned(), allowed: allowed.to_owned() }
 }

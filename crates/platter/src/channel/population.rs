@@ -15,7 +15,7 @@ use fulgurite_units::Seed;
 use super::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
 };
-use crate::GlassError;
+use crate::PlatterError;
 
 /// A source of random sectors.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl Population {
     /// Returns the images of a sector, and the symbols that were written.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when a number of the channel is out of range.
-    pub fn sector(&self, number: u64) -> Result<(SectorImages, Vec<u8>), GlassError> {
+    /// [`PlatterError::Channel`] when a number of the channel is out of range.
+    pub fn sector(&self, number: u64) -> Result<(SectorImages, Vec<u8>), PlatterError> {
         let Self { channel, shape, .. } = self;
         let seed = self.sectors.child(&number.to_le_bytes());
         let own = random_symbols(channel, *shape, &seed.child(b"symbols"));

@@ -3,7 +3,7 @@
 use fulgurite_units::RandomStream;
 use serde::{Deserialize, Serialize};
 
-use crate::GlassError;
+use crate::PlatterError;
 
 /// Minimum side of a sector; blurs and the decoders' windows need some room.
 pub const SECTOR_SIDE_MIN: u16 = 16;
@@ -23,13 +23,13 @@ impl SectorShape {
     /// Creates a shape of `rows` lines of `columns` voxels.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when a side is not a multiple of four (decoders work on blocks of
+    /// [`PlatterError::Channel`] when a side is not a multiple of four (decoders work on blocks of
     /// four) from 16 to 2048.
-    pub fn new(rows: u16, columns: u16) -> Result<Self, GlassError> {
+    pub fn new(rows: u16, columns: u16) -> Result<Self, PlatterError> {
         for (field, side) in [("rows", rows), ("columns", columns)] {
             if !(SECTOR_SIDE_MIN..=SECTOR_SIDE_MAX).contains(&side) || side % 4 != 0 {
                 let allowed = format!("a multiple of 4, {SECTOR_SIDE_MIN} to {SECTOR_SIDE_MAX}");
-                return Err(GlassError::Channel { field, value: side.to_string(), allowed });
+                return Err(PlatterError::Channel { field, value: side.to_string(), allowed });
             }
         }
         Ok(Self { rows, columns })
@@ -38,9 +38,9 @@ impl SectorShape {
     /// Returns the shape closest to a square that holds this many voxels.
     ///
     /// # Errors
-    /// [`GlassError::Channel`] when no sector does.
-    pub fn holding(voxels: usize) -> Result<Self, GlassError> {
-        let refuse = || GlassError::Channel {
+    /// [`PlatterError::Channel`] when no sector does.
+    pub fn holding(voxels: usize) -> Result<Self, PlatterError> {
+        let refuse = || PlatterError::Channel {
             field: "voxels",
             value: voxels.to_string(),
             allowed: format!("1 to {}", usize::from(SECTOR_SIDE_MAX).pow(2)),
@@ -84,9 +84,9 @@ impl SectorShape {
 }
 
 impl TryFrom<[u16; 2]> for SectorShape {
-    type Error = GlassError;
+    type Error = PlatterError;
 
-    fn try_from([rows, columns]: [u16; 2]) -> Result<Self, GlassError> {
+    fn try_from([rows, columns]: [u16; 2]) -> Result<Self, PlatterError> {
         Self::new(rows, columns)
     }
 }

@@ -18,7 +18,7 @@ use fulgurite_units::Seed;
 use super::noise::Noise;
 use super::smooth::smooth;
 use super::{Channel, Medium, SectorShape, WriteFaults};
-use crate::GlassError;
+use crate::PlatterError;
 use crate::numeric::Plane;
 use crate::numeric::{dispatch_simd, sincos_turns};
 
@@ -114,7 +114,7 @@ impl IdealVoxels {
 /// Writes a sector.
 ///
 /// # Errors
-/// [`GlassError::Channel`] when the number of symbols is not that of the voxels, or a symbol is
+/// [`PlatterError::Channel`] when the number of symbols is not that of the voxels, or a symbol is
 /// invalid for the medium.
 pub(super) fn write(
     channel: &Channel,
@@ -122,7 +122,7 @@ pub(super) fn write(
     symbols: &[u8],
     seed: &Seed,
     faults: &WriteFaults,
-) -> Result<WrittenSector, GlassError> {
+) -> Result<WrittenSector, PlatterError> {
     check(channel, shape, symbols)?;
     let (rows, columns) = (shape.rows(), shape.columns());
     let mut noise = Noise::new(&seed.child(b"voxels"));
@@ -154,9 +154,10 @@ pub(super) fn write(
     Ok(WrittenSector { shape, field, offsets, symbols: symbols.to_vec() })
 }
 
-fn check(channel: &Channel, shape: SectorShape, symbols: &[u8]) -> Result<(), GlassError> {
-    let refuse =
-        |field, value: String, allowed: String| Err(GlassError::Channel { field, value, allowed });
+fn check(channel: &Channel, shape: SectorShape, symbols: &[u8]) -> Result<(), PlatterError> {
+    let refuse = |field, value: String, allowed: String| {
+        Err(PlatterError::Channel { field, value, allowed })
+    };
     if symbols.len() != shape.voxels() {
         let allowed = format!("{} for {} x {}", shape.voxels(), shape.rows(), shape.columns());
         return refuse("symbols", format!("{} of them", symbols.len()), allowed);

@@ -10,24 +10,24 @@ use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 use super::{PlatterHeader, PlatterRole, SetMember, pages};
 use crate::geometry::Geometry;
 use crate::limits::{HEADER_DOCUMENT_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX, SOFTWARE_BYTES_MAX};
-use crate::{FormatVersion, GlassError};
+use crate::{FormatVersion, PlatterError};
 
 impl Geometry {
     /// Checks that the parameters give a platter within the limits of the format, and that its
     /// header always fits the header track.
     ///
     /// # Errors
-    /// [`GlassError::Geometry`] with the first reason found.
-    pub fn validate(&self) -> Result<(), GlassError> {
+    /// [`PlatterError::Geometry`] with the first reason found.
+    pub fn validate(&self) -> Result<(), PlatterError> {
         self.validate_numbers()?;
         check_capacity(self)
     }
 }
 
 /// Rejects a geometry with valid parameters but without room for its header.
-fn check_capacity(geometry: &Geometry) -> Result<(), GlassError> {
+fn check_capacity(geometry: &Geometry) -> Result<(), PlatterError> {
     let refuse =
-        |reason: String| Err(GlassError::Geometry { profile: geometry.profile.clone(), reason });
+        |reason: String| Err(PlatterError::Geometry { profile: geometry.profile.clone(), reason });
     let bytes = document_bytes_max(geometry)?;
     if bytes > HEADER_DOCUMENT_BYTES_MAX as usize {
         return refuse(format!(
@@ -54,7 +54,7 @@ fn check_capacity(geometry: &Geometry) -> Result<(), GlassError> {
 
 /// Returns the smallest sector payload with which the header fits a track of the same number of
 /// sectors, if any.
-fn smallest_payload(geometry: &Geometry) -> Result<Option<u32>, GlassError> {
+fn smallest_payload(geometry: &Geometry) -> Result<Option<u32>, PlatterError> {
     let sectors = usize::from(geometry.track_sectors());
     let mut larger = geometry.clone();
     while larger.sector_payload_bytes < SECTOR_PAYLOAD_BYTES_MAX {
@@ -68,7 +68,7 @@ fn smallest_payload(geometry: &Geometry) -> Result<Option<u32>, GlassError> {
 }
 
 /// Returns the size of the longest header document of a platter of this geometry.
-fn document_bytes_max(geometry: &Geometry) -> Result<usize, GlassError> {
+fn document_bytes_max(geometry: &Geometry) -> Result<usize, PlatterError> {
     // All IDs have the same length, and no count of user bytes exceeds the platter's.
     let (platter, bytes) = (PlatterId::from_bytes([0xFF; 16]), geometry.platter_user_bytes());
     let member = SetMember { platter, data_bytes: bytes, list_bytes: bytes };

@@ -2,7 +2,7 @@
 //! wrong bytes are never returned.
 
 use fulgurite_platter::{
-    CodeLevel, ErrorKind, GlassError, InformationTrack, NoFaults, PlatterReader, SeededFaults,
+    CodeLevel, ErrorKind, InformationTrack, NoFaults, PlatterError, PlatterReader, SeededFaults,
     TrackBuffer, TrackRole, Verification,
 };
 use fulgurite_units::{Ratio, Seed, TrackIndex};
@@ -99,7 +99,7 @@ proptest! {
         let cut = file[..found].to_vec();
         let error = open(&cut).unwrap_err();
         prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
-        if let GlassError::Truncated { platter, expected, found: left } = error {
+        if let PlatterError::Truncated { platter, expected, found: left } = error {
             prop_assert_eq!((platter, expected), (platter_id(0), file.len() as u64));
             prop_assert_eq!(left, found as u64);
         } else {
@@ -159,7 +159,7 @@ fn two_lost_tracks_of_a_group_fail_with_the_level_named() {
     fail(&mut faults, 2, 4);
     let mut buffer = TrackBuffer::new();
     let error = reader.read_track(InformationTrack::new(0), &faults, &mut buffer).unwrap_err();
-    let GlassError::Unreadable(unreadable) = &error else { panic!("{error}") };
+    let PlatterError::Unreadable(unreadable) = &error else { panic!("{error}") };
     assert_eq!(unreadable.level, CodeLevel::Group);
     assert_eq!((unreadable.lost, unreadable.redundancy), (6, 3));
     assert_eq!(
@@ -214,7 +214,7 @@ fn the_header_survives_in_its_replicas() {
     assert_eq!(read_all(&open(&back_gone).unwrap(), &NoFaults).unwrap(), bytes);
     let mut both_gone = front_gone.clone();
     both_gone[last..last + image].fill(0);
-    assert!(matches!(open(&both_gone), Err(GlassError::NotAPlatter)));
+    assert!(matches!(open(&both_gone), Err(PlatterError::NotAPlatter)));
     // Pages may come from both replicas.
     let mut pages = file.clone();
     pages[..2176].fill(0);
@@ -230,23 +230,23 @@ fn wrong_platters_are_identified() {
     let expect = |archive, platter| PlatterReader::open(&file, Some((archive, platter)), &NoFaults);
     assert!(expect(archive(), platter_id(0)).is_ok());
     let swapped = expect(archive(), platter_id(1)).unwrap_err();
-    assert!(matches!(swapped, GlassError::WrongPlatter { .. }));
+    assert!(matches!(swapped, PlatterError::WrongPlatter { .. }));
     assert_eq!(swapped.kind(), ErrorKind::Conflict);
     let other_archive = fulgurite_units::ArchiveId::from_bytes([7; 16]);
-    assert!(matches!(expect(other_archive, platter_id(0)), Err(GlassError::WrongArchive { .. })));
+    assert!(matches!(expect(other_archive, platter_id(0)), Err(PlatterError::WrongArchive { .. })));
     let mut longer = file.clone();
     longer.push(0);
-    assert!(matches!(open(&longer), Err(GlassError::Overlong { .. })));
+    assert!(matches!(open(&longer), Err(PlatterError::Overlong { .. })));
     let mut unsealed = file.clone();
     let end = unsealed.len();
     unsealed[end - 1024..].fill(0);
-    assert!(matches!(open(&unsealed), Err(GlassError::Unsealed { .. })));
+    assert!(matches!(open(&unsealed), Err(PlatterError::Unsealed { .. })));
     // Three of the four copies of the final record may be damaged.
     let mut last_copy = file.clone();
     last_copy[end - 1024..end - 256].fill(0);
     assert_eq!(read_all(&open(&last_copy).unwrap(), &NoFaults).unwrap(), bytes);
     for nothing in [Vec::new(), vec![0; 10], vec![0; 1 << 20], user_bytes(1 << 20, 1)] {
-        assert!(matches!(open(&nothing), Err(GlassError::NotAPlatter)));
+        assert!(matches!(open(&nothing), Err(PlatterError::NotAPlatter)));
     }
     let mut later = file.clone();
     later[8] = 3;
@@ -254,7 +254,7 @@ fn wrong_platters_are_identified() {
     later[2176 - 32..2176].copy_from_slice(&checksum);
     later.truncate(2176);
     let error = open(&later).unwrap_err();
-    assert!(matches!(error, GlassError::UnsupportedVersion { found: 3, known: 2 }), "{error}");
+    assert!(matches!(error, PlatterError::UnsupportedVersion { found: 3, known: 2 }), "{error}");
 }
 
 #[test]

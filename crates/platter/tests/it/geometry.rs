@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::expect;
 use fulgurite_platter::limits::SOFTWARE_BYTES_MAX;
-use fulgurite_platter::{Blank, Geometry, GlassError, InformationTrack, TrackRole, WriteDrive};
+use fulgurite_platter::{Blank, Geometry, InformationTrack, PlatterError, TrackRole, WriteDrive};
 use fulgurite_units::{ByteCount, LayerIndex, TrackIndex, UnixTime};
 use proptest::prelude::*;
 
@@ -164,7 +164,7 @@ fn impossible_geometries_are_refused() {
         let error = geometry.validate().unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
     }
-    assert!(matches!(Geometry::profile("huge"), Err(GlassError::UnknownProfile { .. })));
+    assert!(matches!(Geometry::profile("huge"), Err(PlatterError::UnknownProfile { .. })));
     let unknown = r#"{"profile":"x","sectors":1}"#;
     assert!(serde_json::from_str::<Geometry>(unknown).is_err());
 }
@@ -181,7 +181,7 @@ fn smallest_payload(geometry: &Geometry) -> u32 {
 }
 
 /// Begins the platter with the longest header of this geometry.
-fn write_longest(geometry: &Geometry) -> Result<(), GlassError> {
+fn write_longest(geometry: &Geometry) -> Result<(), PlatterError> {
     let full = geometry.platter_user_bytes();
     let information = usize::from(geometry.set_information_platters);
     let mut headers = set_headers(geometry, &vec![Some(full); information]);
@@ -196,7 +196,7 @@ fn write_longest(geometry: &Geometry) -> Result<(), GlassError> {
 #[test]
 fn a_geometry_without_room_for_its_header_is_refused() {
     let error = with_payload(&tiny(), 1024).validate().unwrap_err();
-    assert!(matches!(error, GlassError::Geometry { .. }), "{error:?}");
+    assert!(matches!(error, PlatterError::Geometry { .. }), "{error:?}");
     // The description of the format, which every header carries, still changes, so the limit is
     // computed.
     let smallest = smallest_payload(&tiny());

@@ -1,7 +1,7 @@
 //! File lists survive a round trip in pieces of any size, and damage is detected.
 
 use fulgurite_platter::{
-    GlassError, ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes,
+    ListEntry, ListReader, ListWriter, PlatterError, list_bytes, list_entry_bytes,
 };
 use fulgurite_units::ObjectId;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn build(entries: &[ListEntry]) -> Vec<u8> {
     list
 }
 
-fn parse(list: &[u8], piece: usize) -> Result<Vec<ListEntry>, GlassError> {
+fn parse(list: &[u8], piece: usize) -> Result<Vec<ListEntry>, PlatterError> {
     let mut reader = ListReader::new(platter_id(0));
     let mut entries = Vec::new();
     for piece in list.chunks(piece) {
@@ -74,7 +74,7 @@ proptest! {
         damaged[at] ^= 1 << bit;
         let longer = [&list[..], &[0]].concat();
         for wrong in [&damaged[..], &list[..at], &longer[..]] {
-            let is_named = matches!(parse(wrong, piece), Err(GlassError::List { .. }));
+            let is_named = matches!(parse(wrong, piece), Err(PlatterError::List { .. }));
             prop_assert!(is_named);
         }
     }

@@ -1,7 +1,7 @@
 //! Platters of a set restore each other.
 
 use fulgurite_platter::{
-    CodeLevel, GlassError, InformationTrack, Member, NoFaults, PlatterReader, SetDecoder,
+    CodeLevel, InformationTrack, Member, NoFaults, PlatterError, PlatterReader, SetDecoder,
     SetReport, TrackBuffer,
 };
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ fn three_lost_platters_fail_with_platter_and_level_named() {
             &mut TrackBuffer::new(),
         )
         .unwrap_err();
-    let GlassError::Unreadable(unreadable) = &error else { panic!("{error}") };
+    let PlatterError::Unreadable(unreadable) = &error else { panic!("{error}") };
     assert_eq!(unreadable.level, CodeLevel::Set);
     assert_eq!((unreadable.platter, unreadable.lost, unreadable.redundancy), (platter_id(1), 3, 2));
     assert_eq!(
@@ -145,10 +145,10 @@ fn an_unreadable_member_counts_as_lost() {
     let error = decoder
         .recover_track(track, &members(&readers, &[0, 2]), 0, &NoFaults, &mut out)
         .unwrap_err();
-    assert!(matches!(error, GlassError::Unreadable(u) if u.lost == 3), "{error}");
+    assert!(matches!(error, PlatterError::Unreadable(u) if u.lost == 3), "{error}");
     assert!(matches!(
         decoder.recover_track(track, &members(&readers, &[]), 3, &NoFaults, &mut out),
-        Err(GlassError::SetShape { wanted: 3, .. })
+        Err(PlatterError::SetShape { wanted: 3, .. })
     ));
 }
 
@@ -173,7 +173,7 @@ fn a_demo_set_survives_the_loss_of_three_platters() {
     let members = members(&readers, &[0, 1, 2, 3]);
     let track = InformationTrack::new(0);
     let error = decoder.recover_track(track, &members, 0, &NoFaults, &mut out).unwrap_err();
-    let GlassError::Unreadable(unreadable) = error else { panic!("{error}") };
+    let PlatterError::Unreadable(unreadable) = error else { panic!("{error}") };
     assert_eq!((unreadable.lost, unreadable.redundancy), (4, 3));
 }
 
@@ -198,7 +198,7 @@ fn redundancy_that_was_not_written_is_lost() {
     assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
     let two = members(&readers, &[0, 1]);
     let error = decoder.recover_track(track, &two, 1, &NoFaults, &mut out).unwrap_err();
-    let GlassError::Unreadable(found) = &error else { panic!("{error}") };
+    let PlatterError::Unreadable(found) = &error else { panic!("{error}") };
     assert_eq!((found.level, found.lost, found.redundancy), (CodeLevel::Set, 3, 2));
 }
 

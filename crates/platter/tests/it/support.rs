@@ -1,7 +1,7 @@
 //! Small platters in memory for the tests of this crate.
 
 use fulgurite_platter::{
-    Blank, Faults, FormatVersion, Geometry, GlassError, Medium, NoFaults, PlatterHeader,
+    Blank, Faults, FormatVersion, Geometry, Medium, NoFaults, PlatterError, PlatterHeader,
     PlatterReader, PlatterRole, SetEncoder, SetMember, WriteDrive,
 };
 use fulgurite_platter::{InformationTrack, TrackBuffer};
@@ -145,7 +145,7 @@ pub(crate) fn write_set(geometry: &Geometry, platters: &[Option<Vec<u8>>]) -> Ve
     files
 }
 
-pub(crate) fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError> {
+pub(crate) fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, PlatterError> {
     PlatterReader::open(file, None, &NoFaults)
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError
 pub(crate) fn read_all(
     reader: &PlatterReader<&Vec<u8>>,
     medium: &dyn Medium,
-) -> Result<Vec<u8>, GlassError> {
+) -> Result<Vec<u8>, PlatterError> {
     let mut bytes = Vec::new();
     let mut buffer = TrackBuffer::new();
     reader.read_user(0..reader.header().user_bytes(), medium, &mut buffer, &mut |piece| {

@@ -4,7 +4,7 @@ use std::io;
 
 use expect_test::expect;
 use fulgurite_platter::{
-    Blank, ErrorKind, GlassError, NoFaults, PlatterSink, TrackBuffer, WriteDrive,
+    Blank, ErrorKind, NoFaults, PlatterError, PlatterSink, TrackBuffer, WriteDrive,
 };
 use proptest::prelude::*;
 
@@ -52,21 +52,21 @@ fn writer_enforces_the_planned_header() {
     let drive = WriteDrive::new();
     let begin = || drive.write(Blank::new(header.platter), header.clone(), Vec::new()).unwrap();
     let mut writer = begin();
-    assert!(matches!(writer.write(&[0; 101]), Err(GlassError::Overrun { planned: 100, .. })));
+    assert!(matches!(writer.write(&[0; 101]), Err(PlatterError::Overrun { planned: 100, .. })));
     writer.write(&[0; 99]).unwrap();
     assert_eq!(writer.written(), 99);
     let error = writer.finish().unwrap_err();
-    assert!(matches!(error, GlassError::Incomplete { planned: 100, written: 99, .. }));
+    assert!(matches!(error, PlatterError::Incomplete { planned: 100, written: 99, .. }));
     let wrong = drive.write(Blank::new(platter_id(3)), header.clone(), Vec::new());
-    assert!(matches!(wrong, Err(GlassError::WrongPlatter { .. })));
+    assert!(matches!(wrong, Err(PlatterError::WrongPlatter { .. })));
     let mut unlisted = header.clone();
     unlisted.members[0] = None;
     let error = drive.write(Blank::new(header.platter), unlisted, Vec::new()).unwrap_err();
-    assert!(matches!(error, GlassError::Header { .. }), "{error}");
+    assert!(matches!(error, PlatterError::Header { .. }), "{error}");
     let mut small = header.clone();
     small.geometry.sector_payload_bytes = 512;
     let error = drive.write(Blank::new(header.platter), small, Vec::new()).unwrap_err();
-    assert!(matches!(error, GlassError::HeaderTooLong { sectors: 11, .. }), "{error}");
+    assert!(matches!(error, PlatterError::HeaderTooLong { sectors: 11, .. }), "{error}");
 }
 
 /// A sink that is full after this many bytes.
@@ -99,7 +99,7 @@ fn full_sink_is_an_error_with_its_offset() {
         let error = run().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(
-            matches!(error, GlassError::Io { offset, .. } if offset == (tracks * image) as u64),
+            matches!(error, PlatterError::Io { offset, .. } if offset == (tracks * image) as u64),
             "{error}"
         );
     }

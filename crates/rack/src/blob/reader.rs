@@ -14,7 +14,7 @@ use crate::error::LostStack;
 use crate::format::{Coding, FRAGMENT_BYTES, Header, Stripes, Trailer};
 use crate::limits::FAULTS_KEPT_MAX;
 use crate::stack::{ReadAt, StackReader};
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// Which stacks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     /// Opens a blob. `stacks` has one entry for each index, in order.
     ///
     /// # Errors
-    /// [`StacksError::TooFewStacks`] when fewer can be used than are needed.
+    /// [`RackError::TooFewStacks`] when fewer can be used than are needed.
     ///
     /// # Panics
     /// When the number of `stacks` is not that of the coding.
@@ -163,7 +163,7 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     /// Returns the user bytes of stripe `stripe`, each verified or rebuilt.
     ///
     /// # Errors
-    /// [`StacksError::TooFewStacks`] when too few of its fragments can be used.
+    /// [`RackError::TooFewStacks`] when too few of its fragments can be used.
     pub fn stripe(&mut self, stripe: u64) -> Result<&[u8]> {
         self.load(stripe)?;
         let lost = (0..self.code.information()).filter(|&index| !self.present[index]).collect();
@@ -202,14 +202,14 @@ impl<R: ReadAt + Sync> BlobReader<R> {
     /// Compares the checksum of all its bytes with the one that was written.
     ///
     /// # Errors
-    /// [`StacksError::Corrupt`] when they differ.
+    /// [`RackError::Corrupt`] when they differ.
     pub fn compare(&self, sum: u64) -> Result<()> {
         if sum == self.trailer.sum {
             return Ok(());
         }
         let detail =
             "all fragments are intact, but the checksum of the whole blob differs".to_owned();
-        Err(StacksError::Corrupt { blob: self.expected.blob, group: self.group.clone(), detail })
+        Err(RackError::Corrupt { blob: self.expected.blob, group: self.group.clone(), detail })
     }
 
     /// Returns the faulty stacks found so far, each with its first fault.
@@ -285,10 +285,10 @@ impl<R: ReadAt + Sync> BlobReader<R> {
         Ok(())
     }
 
-    fn too_few(&self, have: usize) -> StacksError {
+    fn too_few(&self, have: usize) -> RackError {
         let (blob, group) = (self.expected.blob, self.group.clone());
         let (need, lost) = (self.code.information(), self.lost());
-        StacksError::TooFewStacks { blob, group, have, need, lost }
+        RackError::TooFewStacks { blob, group, have, need, lost }
     }
 }
 
@@ -369,7 +369,7 @@ fn majority<R: ReadAt>(
             let fault = slot.stack.as_ref().err()?.clone();
             Some(LostStack { index, disk: slot.disk.clone(), fault })
         });
-        StacksError::TooFewStacks {
+        RackError::TooFewStacks {
             blob: expected.blob,
             group: group.to_owned(),
             have: 0,

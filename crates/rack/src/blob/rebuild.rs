@@ -11,7 +11,7 @@ use crate::stack::{ReadAt, Sink, StackWriter};
 /// originals.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`](crate::StacksError::TooFewStacks) when the blob cannot be read.
+/// [`RackError::TooFewStacks`](crate::RackError::TooFewStacks) when the blob cannot be read.
 pub fn rebuild<R: ReadAt + Sync, S: Sink>(
     reader: &mut BlobReader<R>,
     wanted: Vec<(u8, String, S)>,

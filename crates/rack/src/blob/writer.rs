@@ -15,7 +15,7 @@ use fulgurite_units::ByteCount;
 use crate::error::LostStack;
 use crate::format::{FRAGMENT_BYTES, Header, Stripes, Trailer, running_sum};
 use crate::stack::{Sink, StackWriter};
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// Writes one blob.
 pub struct BlobWriter<S> {
@@ -61,7 +61,7 @@ impl<S: Sink> BlobWriter<S> {
     /// and its sink, or why there is none. The index in `header` is ignored.
     ///
     /// # Errors
-    /// [`StacksError::TooFewStacks`] when too few can be written.
+    /// [`RackError::TooFewStacks`] when too few can be written.
     ///
     /// # Panics
     /// When the number of `sinks` is not the number of stacks of the coding.
@@ -100,7 +100,7 @@ impl<S: Sink> BlobWriter<S> {
     /// Appends bytes to the blob.
     ///
     /// # Errors
-    /// [`StacksError::TooFewStacks`] when too few stacks can still be written.
+    /// [`RackError::TooFewStacks`] when too few stacks can still be written.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let room = self.room();
@@ -142,7 +142,7 @@ impl<S: Sink> BlobWriter<S> {
     /// The caller must sync the folders that contain them.
     ///
     /// # Errors
-    /// [`StacksError::TooFewStacks`] when too few stacks could be written.
+    /// [`RackError::TooFewStacks`] when too few stacks could be written.
     pub fn finish(mut self, sequence: u64) -> Result<Written>
     where
         S: Send,
@@ -216,6 +216,6 @@ impl<S: Sink> BlobWriter<S> {
             return Ok(());
         }
         let (group, lost) = (self.group.clone(), lost.to_vec());
-        Err(StacksError::TooFewStacks { blob: self.header.blob, group, have, need, lost })
+        Err(RackError::TooFewStacks { blob: self.header.blob, group, have, need, lost })
     }
 }

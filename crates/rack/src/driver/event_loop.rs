@@ -25,7 +25,7 @@ use super::{Message, Parts, Task};
 use crate::limits::{LEDGER_RETRY_INTERVAL, WRONG_DISK_BACKOFF, WRONG_DISK_BACKOFF_MAX};
 use crate::scrub::{Piece, Scrubs};
 use crate::work::{Group, Identification, count, disk_name, group_name, piece_blobs, scrub};
-use crate::{Fault, StacksError};
+use crate::{Fault, RackError};
 
 /// How long the thread sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -226,7 +226,7 @@ impl Loop {
     fn start_stopping(&mut self) {
         self.is_stopping = true;
         let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
-        waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
+        waiting.for_each(|task| (task.work)(Err(RackError::Stopping)));
     }
 
     /// Begins the pieces of verifications that are due and whose predecessors have ended.
@@ -292,7 +292,7 @@ impl Loop {
 
     fn submit(&mut self, task: Task) {
         if self.is_stopping {
-            (task.work)(Err(StacksError::Stopping));
+            (task.work)(Err(RackError::Stopping));
             return;
         }
         let id = OpId::new(self.next_op);
@@ -602,7 +602,7 @@ impl Loop {
             let is_write = task.kind == OpKind::Write;
             // A write can be retried in another group.
             let error =
-                if is_write { StacksError::Full { detail } } else { StacksError::Busy { detail } };
+                if is_write { RackError::Full { detail } } else { RackError::Busy { detail } };
             (task.work)(Err(error));
             return self.queue_event(Event::Done { op });
         }
@@ -666,7 +666,7 @@ impl Loop {
                 format!("{name} has only {usable} usable disks; {when}: {away}")
             }
         };
-        (task.work)(Err(StacksError::Busy { detail }));
+        (task.work)(Err(RackError::Busy { detail }));
     }
 
     /// Returns the failures of a group's disks.

@@ -62,7 +62,7 @@ fn impossible_codings_are_rejected() {
     assert!(Coding::new(254, 1).is_ok());
     for (information, redundancy) in [(0, 3), (15, 0), (255, 1), (200, 200)] {
         let refused = Coding::new(information, redundancy).unwrap_err();
-        assert!(matches!(refused, StacksError::Invalid { .. }), "{refused}");
+        assert!(matches!(refused, RackError::Invalid { .. }), "{refused}");
     }
 }
 

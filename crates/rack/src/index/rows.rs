@@ -24,7 +24,7 @@ use fulgurite_units::{BlobId, ByteCount, RackId};
 use serde::{Deserialize, Serialize};
 
 use crate::format::Coding;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 pub(super) const RACK: Space = Space::new("rack");
 pub(super) const OBJECTS: Space = Space::new("objects");
@@ -75,7 +75,7 @@ impl RackRow {
              {own}",
             self.rack
         );
-        Err(StacksError::Invalid { detail })
+        Err(RackError::Invalid { detail })
     }
 }
 

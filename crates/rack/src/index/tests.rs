@@ -125,15 +125,15 @@ fn failed_condition_makes_the_blob_unwanted() {
         index.commit(object("a"), pending(number, sequence, &[1, 2, 3]), mode)
     };
     let refused = try_with(2, Mode::Create).unwrap_err();
-    assert!(matches!(refused, StacksError::Exists { .. }), "{refused}");
+    assert!(matches!(refused, RackError::Exists { .. }), "{refused}");
     try_with(3, Mode::Update(first)).unwrap();
     let refused = try_with(4, Mode::Update(first)).unwrap_err();
-    assert!(matches!(refused, StacksError::Changed { .. }), "{refused}");
+    assert!(matches!(refused, RackError::Changed { .. }), "{refused}");
     let gone: Vec<BlobId> = unwanted(&index).into_iter().map(|(blob, _)| blob).collect();
     assert_eq!(gone, [blob(1), blob(2), blob(4)]);
     let inline = |key, mode| run(index.put_inline(object(key), Vec::new(), mode));
-    assert!(matches!(inline("a", Mode::Create), Err(StacksError::Exists { .. })));
-    assert!(matches!(inline("b", Mode::Update(1)), Err(StacksError::Changed { .. })));
+    assert!(matches!(inline("a", Mode::Create), Err(RackError::Exists { .. })));
+    assert!(matches!(inline("b", Mode::Update(1)), Err(RackError::Changed { .. })));
     inline("b", Mode::Create).unwrap();
 }
 
@@ -282,7 +282,7 @@ fn totals_match_the_blobs_and_are_recounted_if_missing() {
     assert!(run(index.delete("b")).unwrap());
     let sequence = index.begin(GROUP, blob(5), stacks(&[5, 6, 7])).unwrap();
     let refused = index.commit(object("c"), pending(5, sequence, &[5, 6, 7]), Mode::Create);
-    assert!(matches!(refused, Err(StacksError::Exists { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(RackError::Exists { .. })), "{refused:?}");
     let found = pending(6, sequence + 9, &[5, 6, 7]);
     assert!(index.add_recovered(object("d"), found.clone()).unwrap());
     assert!(!index.add_recovered(object("d"), found).unwrap(), "the index has it already");

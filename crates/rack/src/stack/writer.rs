@@ -16,7 +16,7 @@ impl<S: Sink> StackWriter<S> {
     /// Begins a stack.
     ///
     /// # Errors
-    /// [`StacksError::Invalid`](crate::StacksError::Invalid) for an entry that is too long; the
+    /// [`RackError::Invalid`](crate::RackError::Invalid) for an entry that is too long; the
     /// inner result has the faults of the file.
     pub fn begin(mut sink: S, header: Header) -> Result<Result<Self, Fault>> {
         let bytes = header.encode()?;

@@ -16,7 +16,7 @@ use super::pipe::{End, Next, Receiver, pipe};
 use crate::blob::ReadMode;
 use crate::driver::{Kind, Needs, Task};
 use crate::work::read;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// A stream of the bytes of a blob.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Body {
             let outcome = ready.and_then(|ready| {
                 // Looked up now, as stacks may have been rebuilt elsewhere since the request.
                 let row = inner.index().blob(group, blob)?;
-                let row = row.ok_or_else(|| StacksError::NotFound { key: key.clone() })?;
+                let row = row.ok_or_else(|| RackError::NotFound { key: key.clone() })?;
                 let mut take = |bytes: Bytes| match sender.send(bytes) {
                     ControlFlow::Continue(()) => ControlFlow::Continue(()),
                     ControlFlow::Break(reason) => {
@@ -85,7 +85,7 @@ impl Body {
                 Err(error) => {
                     // Damaged beyond its redundancy: a repair is tried, and the blob counts as
                     // damaged until it succeeds.
-                    if let StacksError::TooFewStacks { lost, .. } = &error {
+                    if let RackError::TooFewStacks { lost, .. } = &error {
                         inner.schedule_read_repair(group, blob, lost);
                     }
                     sender.end(End::Failed(error));

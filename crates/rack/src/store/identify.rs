@@ -5,7 +5,7 @@ use fulgurite_units::{Duration, RackId};
 
 use super::{RackOptions, RackStore};
 use crate::work::read_identity;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 impl RackStore {
     /// Asks one disk after the other which rack it belongs to, until one answers; none if none
@@ -16,7 +16,7 @@ impl RackStore {
     /// up or has no identity is skipped.
     pub fn identify(options: &RackOptions) -> Result<Option<RackId>> {
         let directory = &options.directory;
-        std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
+        std::fs::create_dir_all(directory).map_err(RackError::io("make", directory))?;
         let (mut ledger, _) = LedgerFile::open(&directory.join("ledger"))?;
         let guard = Guard::new();
         for (&place, root) in &options.roots {
@@ -45,7 +45,7 @@ fn query_disk(backend: &dyn Backend, guard: &Guard, place: PlaceId) -> Result<Op
     let lease = guard.acquire(place)?;
     match read_identity(&lease) {
         Ok(identity) => Ok(identity.map(|identity| identity.rack)),
-        Err(fault) => Err(StacksError::WrongDisk { detail: fault.to_string() }),
+        Err(fault) => Err(RackError::WrongDisk { detail: fault.to_string() }),
     }
 }
 

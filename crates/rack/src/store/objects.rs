@@ -26,7 +26,7 @@ use crate::driver::Kind;
 use crate::format::bytes;
 use crate::index::{Content, ObjectRow};
 use crate::limits::STAGED_PIECE_BYTES;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 impl fmt::Display for RackStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ fulgurite_tier::object_store!(RackStore, Keyed);
 
 #[async_trait]
 impl KeyedStore for Keyed {
-    type Error = StacksError;
+    type Error = RackError;
     type Found = ObjectRow;
     type Upload = Upload;
 
@@ -149,7 +149,7 @@ impl RackStore {
 }
 
 impl Keys for Keyed {
-    type ObjectStoreError = StacksError;
+    type ObjectStoreError = RackError;
 
     fn page(&self, prefix: &str, from: &Cursor) -> Result<Vec<Entry>> {
         let page = self.0.inner().index().objects(prefix, from)?;

@@ -23,7 +23,7 @@ use crate::work::{
     UnrepairedBlobs, disk_name, initialize,
 };
 use crate::{Entropy, FailPoints};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// Folder of the index, in the directory of a rack.
 const INDEX: &str = "index";
@@ -70,7 +70,7 @@ impl RackStore {
     /// creation that was cut short. Disks that belong to another rack are reported and not changed.
     ///
     /// # Errors
-    /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
+    /// [`RackError::WrongDisk`] for those, and all of [`Self::open`].
     pub fn init(options: RackOptions) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let rack = RackId::from_random(options.entropy.draw());
@@ -81,7 +81,7 @@ impl RackStore {
             }
             // Frees the rack, so that a retry can open it.
             store.stop();
-            Err(StacksError::WrongDisk { detail: refused.join("; ") })
+            Err(RackError::WrongDisk { detail: refused.join("; ") })
         })
     }
 
@@ -91,7 +91,7 @@ impl RackStore {
     /// them.
     ///
     /// # Errors
-    /// [`StacksError::WrongDisk`] when no disk can be taken, [`StacksError::Invalid`] when there is
+    /// [`RackError::WrongDisk`] when no disk can be taken, [`RackError::Invalid`] when there is
     /// an index of another rack that knows disks, and all of [`Self::open`].
     pub fn adopt(options: RackOptions, rack: RackId) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
@@ -104,7 +104,7 @@ impl RackStore {
                 return Ok(store);
             }
             store.stop();
-            Err(StacksError::WrongDisk { detail: refused.join("; ") })
+            Err(RackError::WrongDisk { detail: refused.join("; ") })
         })
     }
 
@@ -123,7 +123,7 @@ impl RackStore {
     /// When the index cannot be opened, for example because another program has it open.
     pub fn is_begun(directory: &Path) -> Result<bool> {
         let path = directory.join(INDEX);
-        if !path.try_exists().map_err(StacksError::io("find", &path))? {
+        if !path.try_exists().map_err(RackError::io("find", &path))? {
             return Ok(false);
         }
         on_own_thread(|| Ok(Index::open(&path)?.rack()?.is_some()))
@@ -142,7 +142,7 @@ impl RackStore {
         check(&options.shape, &assignment)?;
         let directory = &options.directory;
         if new.is_some() {
-            make_folder(directory).map_err(StacksError::io("make", directory))?;
+            make_folder(directory).map_err(RackError::io("make", directory))?;
         }
         let index = open_index((directory, &options.fail), new, coding, &options.clock)?;
         let rack = index.0;
@@ -217,9 +217,9 @@ impl RackStore {
         }
         let mut refused = Vec::new();
         for (group, made) in waiting {
-            match made.await.unwrap_or(Err(StacksError::Stopping)) {
+            match made.await.unwrap_or(Err(RackError::Stopping)) {
                 Ok(_) => {}
-                Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                Err(RackError::Stopping) => return Err(RackError::Stopping),
                 Err(error) => refused.push(format!("group {group}: {error}")),
             }
         }
@@ -258,7 +258,7 @@ impl RackStore {
 /// Runs a call that blocks on the committer on a thread of its own.
 fn on_own_thread<T: Send>(open: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let opened = std::thread::scope(|scope| scope.spawn(open).join());
-    opened.map_err(|_| StacksError::Internal { detail: "opening the rack panicked".to_owned() })?
+    opened.map_err(|_| RackError::Internal { detail: "opening the rack panicked".to_owned() })?
 }
 
 /// Opens the ledger of spin-ups, or begins a new one if it is damaged.
@@ -316,10 +316,10 @@ fn open_index(
     clock: &Clock,
 ) -> Result<(RackId, Index)> {
     let path = directory.join(INDEX);
-    let is_there = path.try_exists().map_err(StacksError::io("find", &path))?;
+    let is_there = path.try_exists().map_err(RackError::io("find", &path))?;
     if !is_there && new.is_none() {
         let detail = format!("there is no rack in {directory:?}: it has no index");
-        return Err(StacksError::Invalid { detail });
+        return Err(RackError::Invalid { detail });
     }
     let index = Index::open(&path)?.with_clock(clock.clone());
     fail.pass("rack-index-made");
@@ -330,7 +330,7 @@ fn open_index(
         }
         (Some(found), _) => found.rack,
         (None, Some(New::Init(rack) | New::Adopt(rack))) => rack,
-        (None, None) => return Err(StacksError::Incomplete { folder: directory.to_owned() }),
+        (None, None) => return Err(RackError::Incomplete { folder: directory.to_owned() }),
     };
     index.claim(rack, coding)?;
     Ok((rack, index))
@@ -342,7 +342,7 @@ fn guarded(
     assignment: &Assignment,
     index: &Index,
 ) -> Result<(Guard, Places)> {
-    let invalid = |detail: String| Err(StacksError::Invalid { detail });
+    let invalid = |detail: String| Err(RackError::Invalid { detail });
     let (guard, places) = (Guard::new(), Places::default());
     let disks: BTreeMap<PlaceId, _> = index.disks()?.into_iter().collect();
     let rooms: BTreeMap<PlaceId, _> = index.rooms()?.into_iter().collect();

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use fulgurite_units::Clock;
 
 use crate::limits::{CLIENT_STALL_TIMEOUT, PIPE_STRIPES_MAX};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// State shared by both ends.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) enum End {
     /// Too few of the stacks that were read can be used; others may help.
     Short,
     /// It failed.
-    Failed(StacksError),
+    Failed(RackError),
 }
 
 impl Shared {
@@ -122,7 +122,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         if state.end.is_none() {
-            state.end = Some(End::Failed(StacksError::Stopping));
+            state.end = Some(End::Failed(RackError::Stopping));
             wake(&mut state);
         }
     }

@@ -15,7 +15,7 @@ use crate::driver::{Kind, Task};
 use crate::index::{BlobRow, DiskRow, Index};
 use crate::limits::REPAIR_BLOBS_MAX;
 use crate::work::{Found, Group, find, group_name, repair_blob};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// Result of a verification or a rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl RackStore {
     /// belongs to another rack is reported and not changed.
     ///
     /// # Errors
-    /// [`StacksError::WrongDisk`] for such a disk, when there is no such place, or it is stopping.
+    /// [`RackError::WrongDisk`] for such a disk, when there is no such place, or it is stopping.
     pub async fn replace(&self, place: PlaceId) -> Result<Report> {
         self.replace_with_progress(place, &Progress::default()).await
     }
@@ -151,10 +151,10 @@ impl RackStore {
             self.inner().ctx.places.set_disk(place, None);
             self.inner().ctx.places.set_room(place, None);
             self.inner().driver.replaced(place)?;
-            self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
+            self.init_group(group)?.await.unwrap_or(Err(RackError::Stopping))?;
             if self.inner().ctx.places.is_new(place) {
                 let reasons = self.untaken_reasons().await?;
-                return Err(StacksError::WrongDisk {
+                return Err(RackError::WrongDisk {
                     detail: format!("the disk is not replaced: {}", reasons.join("; ")),
                 });
             }
@@ -187,7 +187,7 @@ impl RackStore {
                         all.gone += found.gone;
                         all.problems.extend(found.problems);
                     }
-                    Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                    Err(RackError::Stopping) => return Err(RackError::Stopping),
                     Err(error) => {
                         is_over = false;
                         all.problems.push(format!("{}: {error}", group_name(group)));
@@ -212,7 +212,7 @@ impl RackStore {
     }
 
     fn group_of(&self, place: PlaceId) -> Result<GroupId> {
-        let missing = || StacksError::Invalid { detail: format!("the rack has no place {place}") };
+        let missing = || RackError::Invalid { detail: format!("the rack has no place {place}") };
         self.inner().ctx.places.group(place).ok_or_else(missing)
     }
 
@@ -246,7 +246,7 @@ impl RackStore {
     ) -> Result<T> {
         let inner = Arc::clone(self.inner());
         let written = tokio::task::spawn_blocking(move || write(inner.index()));
-        written.await.map_err(|error| StacksError::Internal { detail: error.to_string() })?
+        written.await.map_err(|error| RackError::Internal { detail: error.to_string() })?
     }
 
     /// Repairs the blobs of a group selected by `is_selected`, a few per operation. Returns whether
@@ -279,7 +279,7 @@ impl RackStore {
                         report = report.merge(repaired);
                         progress.add(bytes.get());
                     }
-                    Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                    Err(RackError::Stopping) => return Err(RackError::Stopping),
                     Err(error) => {
                         report.problems.push(format!("{}: {error}", group_name(group)));
                         return Ok((report, false));
@@ -305,7 +305,7 @@ impl RackStore {
         let work = Box::new(work);
         let task = Task { group, kind, bytes, due: None, needs: None, work };
         self.inner().driver.submit(task)?;
-        done.await.unwrap_or(Err(StacksError::Stopping))
+        done.await.unwrap_or(Err(RackError::Stopping))
     }
 }
 
@@ -325,7 +325,7 @@ fn repair_all(inner: &super::Inner, group: &Group, blobs: &[BlobId]) -> Result<R
                     report.problems.push(format!("blob {blob} still lacks redundancy: {lost}"));
                 }
             }
-            Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {
+            Err(error @ (RackError::Catalog(_) | RackError::Index { .. })) => {
                 return Err(error);
             }
             Err(error) => report.problems.push(error.to_string()),

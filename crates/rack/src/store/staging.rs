@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// The staging folder.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl Staging {
         if let Err(error) = fs::remove_dir_all(&folder)
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(StacksError::io("empty", &folder)(error));
+            return Err(RackError::io("empty", &folder)(error));
         }
-        fs::create_dir_all(&folder).map_err(StacksError::io("make", &folder))?;
+        fs::create_dir_all(&folder).map_err(RackError::io("make", &folder))?;
         Ok(Self { folder, next: AtomicU64::new(0) })
     }
 
@@ -51,7 +51,7 @@ impl Staging {
     pub(super) fn stage(&self, pieces: impl IntoIterator<Item = Bytes>) -> Result<Arc<Staged>> {
         let (mut file, staged) = self.begin()?;
         for piece in pieces {
-            file.write_all(&piece).map_err(StacksError::io("write", staged.path()))?;
+            file.write_all(&piece).map_err(RackError::io("write", staged.path()))?;
         }
         Ok(staged)
     }
@@ -60,7 +60,7 @@ impl Staging {
     pub(super) fn begin(&self) -> Result<(File, Arc<Staged>)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.staged"));
-        let file = File::create_new(&path).map_err(StacksError::io("create", &path))?;
+        let file = File::create_new(&path).map_err(RackError::io("create", &path))?;
         Ok((file, Arc::new(Staged(path))))
     }
 }

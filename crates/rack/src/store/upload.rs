@@ -11,7 +11,7 @@ use object_store::{PutPayload, PutResult};
 
 use super::Inner;
 use super::staging::{Source, Staged};
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// A multipart upload in progress. Its staged files are removed with it.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Upload {
 
 #[async_trait]
 impl KeyedUpload for Upload {
-    type Error = StacksError;
+    type Error = RackError;
     type Part = Arc<Staged>;
 
     fn put_part(&self, _: usize, payload: PutPayload) -> BoxFuture<'static, Result<Arc<Staged>>> {

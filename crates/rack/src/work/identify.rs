@@ -11,7 +11,7 @@ use super::starts::count_disk;
 use super::{DiskContext, Group, disk_name};
 use crate::Fault;
 use crate::index::DiskRow;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// What a disk was identified as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn identify(ctx: &DiskContext, place: PlaceId) -> Result<Identification, Fau
 /// Initializes the new disks of a group, each with an id of its own. Returns how many.
 ///
 /// # Errors
-/// [`StacksError::WrongDisk`] for a disk that belongs to another rack, and those of the index.
+/// [`RackError::WrongDisk`] for a disk that belongs to another rack, and those of the index.
 pub fn initialize(ctx: &DiskContext, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Result<usize> {
     let mut refused = Vec::new();
     for &place in &group.new {
@@ -83,7 +83,7 @@ pub fn initialize(ctx: &DiskContext, group: &Group, draw: &dyn Fn() -> [u8; 16])
     }
     match refused.is_empty() {
         true => Ok(group.new.len()),
-        false => Err(StacksError::WrongDisk { detail: refused.join("; ") }),
+        false => Err(RackError::WrongDisk { detail: refused.join("; ") }),
     }
 }
 

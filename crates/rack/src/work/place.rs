@@ -6,7 +6,7 @@ use fulgurite_units::ByteCount;
 use super::{DiskContext, Group};
 use crate::format::Coding;
 use crate::index::RoomRow;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// A disk that can take a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,6 @@ impl DiskContext {
              needs {count}",
             group.name()
         );
-        Err(StacksError::Full { detail })
+        Err(RackError::Full { detail })
     }
 }

@@ -14,14 +14,14 @@ use crate::error::LostStack;
 use crate::format::Trailer;
 use crate::index::BlobRow;
 use crate::stack::file_name;
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// Reads the bytes `range` of a blob and passes them to `take`, stripe by stripe, until it breaks.
 /// Returns the faulty stacks, which are to be repaired; stacks on disks that were not spun up are
 /// not among them.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`] when too few can be used; bytes passed before that are correct.
+/// [`RackError::TooFewStacks`] when too few can be used; bytes passed before that are correct.
 pub fn read(
     ctx: &DiskContext,
     group: &Group,
@@ -99,5 +99,5 @@ pub(super) fn open_named(
     }
     // The stacks agree with each other but not with the index: this is another blob.
     let detail = format!("its stacks are of put {sequence}, and the index says {}", row.sequence);
-    Err(StacksError::Corrupt { blob, group: group.name(), detail })
+    Err(RackError::Corrupt { blob, group: group.name(), detail })
 }

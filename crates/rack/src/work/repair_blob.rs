@@ -20,7 +20,7 @@ use crate::error::LostStack;
 use crate::format::bytes;
 use crate::index::BlobRow;
 use crate::stack::{StackReader, file_name, new_name};
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl RepairResult {
 /// Reads a blob from all of its stacks and rebuilds lost ones. Returns none when the blob is gone.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`] when it cannot be read, [`StacksError::Corrupt`] when its stacks
+/// [`RackError::TooFewStacks`] when it cannot be read, [`RackError::Corrupt`] when its stacks
 /// yield other bytes than were written.
 pub fn repair_blob(ctx: &DiskContext, group: &Group, blob: BlobId) -> Result<Option<RepairResult>> {
     let Some(row) = ctx.index.blob(group.id, blob)? else { return Ok(None) };
@@ -186,7 +186,7 @@ fn read_back(
     };
     let opened = open_named(ctx, group, blob, &row, (Origin::Disk, ReadMode::All), &name);
     let read = opened.and_then(|mut reader| check(&mut reader));
-    let lost: Result<Vec<LostStack>, StacksError> = read;
+    let lost: Result<Vec<LostStack>, RackError> = read;
     let is_lost = |index: u8| match &lost {
         Ok(lost) => lost.iter().any(|lost| lost.index == index),
         Err(_) => true,

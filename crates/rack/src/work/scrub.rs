@@ -7,7 +7,7 @@ use super::{DiskContext, Group, gc, repair_blob};
 use crate::index::BlobRow;
 use crate::limits::REPAIR_BLOBS_MAX;
 use crate::scrub::Piece;
-use crate::{Result, StacksError};
+use crate::{RackError, Result};
 
 /// Returns the blobs of a piece, from behind the cursor.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn piece_blobs(
 /// Verifies a piece. Damaged blobs are logged and counted; a later piece finds them again.
 ///
 /// # Errors
-/// Those of the index, and [`StacksError::Busy`] when the process is out of file handles or memory,
+/// Those of the index, and [`RackError::Busy`] when the process is out of file handles or memory,
 /// as stacks would be left unverified.
 pub(crate) fn scrub(
     ctx: &DiskContext,
@@ -39,12 +39,12 @@ pub(crate) fn scrub(
             Ok(Some(repaired)) if repaired.still_lost() > 0 => {
                 if repaired.lost.iter().any(|lost| lost.fault.is_exhausted()) {
                     let detail = crate::error::list(&repaired.lost);
-                    return Err(StacksError::Busy { detail });
+                    return Err(RackError::Busy { detail });
                 }
                 format!("it still lacks redundancy: {}", crate::error::list(&repaired.lost))
             }
             Ok(_) => continue,
-            Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {
+            Err(error @ (RackError::Catalog(_) | RackError::Index { .. })) => {
                 return Err(error);
             }
             Err(error) if error.is_exhausted() => return Err(error),

@@ -23,7 +23,7 @@ use crate::format::{Coding, Header, Stripes, bytes};
 use crate::index::{BlobRow, Mode, Object, PendingBlob};
 use crate::limits::WRITE_ATTEMPTS_MAX;
 use crate::stack::file_name;
-use crate::{Fault, Result, StacksError};
+use crate::{Fault, RackError, Result};
 
 /// A blob to be written.
 pub struct Job {
@@ -64,7 +64,7 @@ struct BlobLayout {
 /// Writes a blob to a group. Returns its sequence.
 ///
 /// # Errors
-/// [`StacksError::Full`] when the group has no space for it, [`StacksError::TooFewStacks`] when too
+/// [`RackError::Full`] when the group has no space for it, [`RackError::TooFewStacks`] when too
 /// many disks failed, and those of the condition.
 pub fn write(ctx: &DiskContext, group: &Group, job: Job) -> Result<u64> {
     let entry = entry(&job.object)?;
@@ -92,7 +92,7 @@ pub fn write(ctx: &DiskContext, group: &Group, job: Job) -> Result<u64> {
 
 /// Encodes the entry of a stack as in docs/formats/stack.md.
 pub(super) fn entry(object: &Object) -> Result<Vec<u8>> {
-    serde_json::to_vec(object).map_err(|error| StacksError::Internal {
+    serde_json::to_vec(object).map_err(|error| RackError::Internal {
         detail: format!("the entry of {:?} does not encode: {error}", object.key),
     })
 }
@@ -134,7 +134,7 @@ fn write_stacks(
         // Nothing is acknowledged with reduced redundancy: another group may have disks for all of
         // it.
         let (blob, name, need) = (job.blob, group.name(), layout.places.len());
-        return Err(StacksError::TooFewStacks { blob, group: name, have, need, lost: layout.lost });
+        return Err(RackError::TooFewStacks { blob, group: name, have, need, lost: layout.lost });
     }
     let places = layout.places.iter().map(|place| place.map(PlaceId::get)).collect();
     let information = job.coding.information();
@@ -153,7 +153,7 @@ fn fill(
     sequence: u64,
 ) -> Result<Written> {
     let mut left = job.length.get();
-    let internal = |detail: String| StacksError::Internal { detail };
+    let internal = |detail: String| RackError::Internal { detail };
     while left > 0 {
         let room = writer.room();
         let now = usize::try_from(left).unwrap_or(usize::MAX).min(room.len());

@@ -151,7 +151,7 @@ fn stored(service: &DecodeService, count: u64) {
     }
 }
 
-type Read = (Result<(), GlassError>, Vec<u8>, Vec<SectorReading>);
+type Read = (Result<(), PlatterError>, Vec<u8>, Vec<SectorReading>);
 
 /// Reads this many sectors on a thread of its own.
 fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
@@ -332,7 +332,7 @@ fn model_missing_on_all_workers_is_an_error() {
     let service = Arc::new(service(&server, MediumSettings { model, ..medium() }));
     let worker = Worker::start(&server);
     let (result, _, _) = read(&service, 1).join().unwrap();
-    let GlassError::Medium { reason, .. } = result.unwrap_err() else { panic!("another error") };
+    let PlatterError::Medium { reason, .. } = result.unwrap_err() else { panic!("another error") };
     assert!(reason.contains("no model 0123456789abcdef is loaded"), "{reason}");
     assert!(worker.stop().refused > 0);
 }

@@ -134,7 +134,7 @@ fn figures_of_the_media_follow_from_published_ones() {
 fn invalid_parameters_are_refused_by_name() {
     let mut channel = Channel::nominal();
     channel.camera.bits = 17;
-    let refused = |error: crate::GlassError| format!("{error}\n");
+    let refused = |error: crate::PlatterError| format!("{error}\n");
     let mut found = refused(channel.validate().unwrap_err());
     channel = Channel::nominal();
     channel.optics.aperture = f64::NAN;
