@@ -284,7 +284,7 @@ fn library_events_match_the_schema() {
     let described = |pointer: &str| -> BTreeSet<String> {
         document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect()
     };
-    let mut inputs = described("/components/schemas/Told/oneOf/1/properties");
+    let mut inputs = described("/components/schemas/LibraryInput/oneOf/1/properties");
     inputs.insert("timer".to_owned());
     assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), inputs);
     let decided = described("/components/schemas/Decided/properties");

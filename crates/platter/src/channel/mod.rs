@@ -49,8 +49,8 @@ impl Channel {
     /// row by row. The seed is the platter's for this place.
     ///
     /// # Errors
-    /// [`PlatterError::Channel`] when the channel is out of range, the number of symbols is not that
-    /// of the voxels, or a symbol is invalid for the medium.
+    /// [`PlatterError::Channel`] when the channel is out of range, the number of symbols is not
+    /// that of the voxels, or a symbol is invalid for the medium.
     pub fn write(
         &self,
         shape: SectorShape,
