@@ -213,7 +213,7 @@ fn impossible_isa_and_cache_size_are_rejected() {
     command.env("FULGURITE_ISA", "mmx");
     expect![[r#"
         err: fulgurite: FULGURITE_ISA names "mmx", which this processor or this program
-            does not know
+            does not support
         exit: 3
     "#]]
     .assert_eq(&fold(&transcript(&mut command)));
