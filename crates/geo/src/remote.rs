@@ -36,15 +36,15 @@ mod server;
 mod service;
 mod stores;
 mod table;
-mod tls;
 mod wire;
 mod wire_errors;
 
 pub use error::{NodeError, Result};
+/// The certificate and the key of a process, and their files.
+pub use fulgurite_rpc::{Identity, TlsFiles};
 pub use nodes::NetNodes;
 pub use server::{Node, NodeOptions};
 pub use stores::{AddressedStores, Stores};
-pub use tls::{NodeTls, TlsFiles};
 
 #[cfg(test)]
 mod tests;

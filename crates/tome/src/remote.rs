@@ -36,10 +36,11 @@ mod wire;
 pub use dial::BackoffLimits;
 pub use error::{NetError, Result};
 pub use file::{TomeAddress, TomesFile};
+pub use fulgurite_rpc::TlsFiles;
 pub use remote_tome::{RemoteOptions, RemoteTome};
 pub use serve::{ServeOptions, remotes, serve};
 pub use server::{Opening, ServerOptions, TomeServer};
-pub use tls::{PeerName, Tls, TlsFiles};
+pub use tls::{PeerName, Tls};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fulgurite_geo::remote::{AddressedStores, Node, NodeError, NodeOptions, NodeTls, TlsFiles};
+use fulgurite_geo::remote::{AddressedStores, Identity, Node, NodeError, NodeOptions, TlsFiles};
 use fulgurite_geo::stores::{Address, OpenError};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
@@ -62,7 +62,7 @@ pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
     let stores = AddressedStores::new(opener(), table, blobs)?;
     let files =
         TlsFiles { ca: args.ca.clone(), certificate: args.cert.clone(), key: args.key.clone() };
-    let tls = NodeTls::read(&files)?;
+    let tls = Identity::read(&files).map_err(NodeError::from)?;
     let listener = TcpListener::bind(args.listen).await.map_err(|source| {
         let address = args.listen.to_string();
         NodeError::Listen { address, source }

@@ -10,19 +10,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use fulgurite_rpc::{Identity, TlsFiles};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, Error as RustlsError};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::remote::limits::{
-    CONNECTION_WINDOW_BYTES, KEEP_ALIVE, KEEP_ALIVE_TIMEOUT, TCP_USER_TIMEOUT, WINDOW_BYTES,
-};
-use crate::remote::tls::{TlsFiles, connector};
+use crate::remote::limits::CONNECTION;
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +48,7 @@ pub(crate) async fn dial(
 ) -> Result<(Channel, Alert), DialError> {
     let refused = |what: String| DialError::Refused(what);
     // Read the files each time: certificates are replaced before they expire.
-    let tls = connector(files).map_err(|error| {
+    let identity = Identity::read(files).map_err(|error| {
         refused(format!("cannot use our certificates: {}", fulgurite_units::error_chain(&error)))
     })?;
     let server = ServerName::try_from(name.to_owned()).map_err(|_| {
@@ -60,8 +57,9 @@ pub(crate) async fn dial(
     let unreachable =
         |error: io::Error| DialError::Unreachable(format!("no connection to {authority}: {error}"));
     let socket = TcpStream::connect(authority).await.map_err(unreachable)?;
-    configure_socket(&socket).map_err(unreachable)?;
-    let stream = tls
+    CONNECTION.configure_socket(&socket).map_err(unreachable)?;
+    let stream = identity
+        .connector()
         .connect(server, socket)
         .await
         .map_err(|error| handshake_error(authority, name, &error))?;
@@ -72,24 +70,13 @@ pub(crate) async fn dial(
         let stream = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move { stream.ok_or_else(|| io::Error::other("the connection was used already")) }
     });
-    let endpoint = Endpoint::from_static("http://node")
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-        .keep_alive_while_idle(true);
-    match endpoint.connect_with_connector(connector).await {
+    let endpoint = Endpoint::from_static("http://node");
+    match CONNECTION.configure_endpoint(endpoint).connect_with_connector(connector).await {
         Ok(channel) => Ok((channel, alert)),
         Err(error) => {
             Err(connection_error(authority, &alert, &fulgurite_units::error_chain(&error)))
         }
     }
-}
-
-/// Makes a socket send without delay, and close if sent data is not acknowledged in time.
-pub(crate) fn configure_socket(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    SockRef::from(socket).set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
 }
 
 /// Interprets the end of a connection before anything was answered.

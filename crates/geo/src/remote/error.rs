@@ -1,7 +1,8 @@
 //! Errors of starting a node, with what its operator needs to act.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use fulgurite_rpc::RpcError;
 use fulgurite_units::ErrorKind;
 
 /// A node cannot start.
@@ -39,13 +40,15 @@ impl NodeError {
             Self::Listen { .. } => ErrorKind::Conflict,
         }
     }
+}
 
-    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Read { path, source }
-    }
-
-    pub(crate) fn tls(error: &dyn std::fmt::Display) -> Self {
-        Self::Tls { what: error.to_string() }
+impl From<RpcError> for NodeError {
+    fn from(error: RpcError) -> Self {
+        match error {
+            RpcError::File { path, what } => Self::File { path, what },
+            RpcError::Read { path, source } => Self::Read { path, source },
+            RpcError::Pem { path, what } => Self::Pem { path, what },
+            RpcError::Tls { what } => Self::Tls { what },
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fulgurite_accept::HandshakeLimits;
+use fulgurite_rpc::ConnectionLimits;
 
 use crate::stores::limits::{
     ANSWER_TIMEOUT, BLOB_BYTES_MAX, BLOB_TIMEOUT, CONNECT_TIMEOUT, KEY_BYTES_MAX, PAGE_ROWS,
@@ -44,8 +45,6 @@ pub const WINDOW_BYTES: u32 = 8 << 20;
 /// Flow control window of a connection, over all its streams. It is the memory that a connection
 /// may take besides blob buffers: as many fragments as a program reads or writes ahead.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;
-/// Maximum bytes of a certificate or key file.
-pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Maximum tries of a step that could not be sent, or whose answer was lost.
 pub const TRIES_MAX: u32 = 4;
 /// Base of the maximum backoff between these tries, which doubles with each.
@@ -60,6 +59,15 @@ pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Heartbeat timeout, for a peer that acknowledges data but does not answer: as long as a blob may
 /// take.
 pub const KEEP_ALIVE_TIMEOUT: Duration = BLOB_TIMEOUT;
+/// Limits of each connection.
+pub const CONNECTION: ConnectionLimits = ConnectionLimits {
+    streams: STREAMS_MAX,
+    window_bytes: WINDOW_BYTES,
+    connection_window_bytes: CONNECTION_WINDOW_BYTES,
+    keep_alive: KEEP_ALIVE,
+    keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
+    tcp_user_timeout: TCP_USER_TIMEOUT,
+};
 /// How long a stopping node waits for running calls.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -12,6 +12,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use fulgurite_rpc::TlsFiles;
 use fulgurite_units::error_chain;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, ConnectError, Status};
@@ -19,7 +20,6 @@ use tonic::{Code, ConnectError, Status};
 use crate::remote::calls::{Client, OPEN};
 use crate::remote::dial::{DialError, connection_error, dial};
 use crate::remote::limits::VERSION;
-use crate::remote::tls::TlsFiles;
 use crate::remote::wire::{Failure, OpenReply, OpenRequest};
 use crate::remote::wire_errors::{
     decode_blob_error, decode_table_error, is_foreign, is_missing, is_not_served,

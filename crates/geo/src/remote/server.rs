@@ -6,34 +6,21 @@
 //! ([`crate::remote::node_state`]).
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use fulgurite_accept::{Handshake, Peer, PeerPermit, admit_peers};
-use fulgurite_units::error_chain;
-use futures::StreamExt as _;
+use fulgurite_accept::{Handshake, admit_peers};
+use fulgurite_rpc::{Identity, serve};
 use futures::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Server;
-use tonic::transport::server::Connected;
 
-use crate::remote::dial::configure_socket;
-use crate::remote::limits::{
-    CONNECTION_WINDOW_BYTES, HANDSHAKE_LIMITS, KEEP_ALIVE, KEEP_ALIVE_TIMEOUT, STOP_TIMEOUT,
-    STREAMS_MAX, WINDOW_BYTES,
-};
+use crate::remote::limits::{CONNECTION, HANDSHAKE_LIMITS, STOP_TIMEOUT};
 use crate::remote::node_state::NodeState;
 use crate::remote::service::Calls;
 use crate::remote::stores::Stores;
-use crate::remote::tls::NodeTls;
 use crate::remote::{NodeError, Result};
 use crate::stores::{Entropy, RuntimeBackoff};
 
@@ -42,7 +29,7 @@ pub struct NodeOptions {
     /// Its listening socket.
     pub listener: TcpListener,
     /// Its certificate, and the CA that it trusts.
-    pub tls: NodeTls,
+    pub tls: Identity,
     /// The stores that it serves.
     pub stores: Arc<dyn Stores>,
     /// Source of row nonces and of backoffs.
@@ -86,7 +73,7 @@ impl Node {
         let (stop, stopping) = watch::channel(false);
         let (incoming, accept) =
             admit_peers(listener, HANDSHAKE_LIMITS, handshake(tls), stopping.clone());
-        let serve = tokio::spawn(serve(Calls(Arc::clone(&state)), incoming, stopping));
+        let serve = tokio::spawn(serve(Calls(Arc::clone(&state)), incoming, CONNECTION, stopping));
         Ok(Self { address, state, stop, tasks: vec![accept, serve] })
     }
 
@@ -119,78 +106,15 @@ impl Node {
 }
 
 /// Returns the handshake that precedes any read from a peer.
-fn handshake(tls: NodeTls) -> Handshake<TlsStream<TcpStream>> {
+fn handshake(tls: Identity) -> Handshake<(TlsStream<TcpStream>, ())> {
     Arc::new(move |socket| {
         let tls = tls.clone();
         Box::pin(async move {
             // Otherwise answers are delayed to be sent with others, and a lost peer is noticed
             // later.
-            let _ = configure_socket(&socket);
-            tls.acceptor.accept(socket).await.map_err(|error| error.to_string())
+            let _ = CONNECTION.configure_socket(&socket);
+            let stream = tls.acceptor().accept(socket).await;
+            stream.map(|stream| (stream, ())).map_err(|error| error.to_string())
         })
     })
-}
-
-async fn serve(
-    calls: Calls,
-    incoming: mpsc::Receiver<Peer<TlsStream<TcpStream>>>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let stopped = async move {
-        // The sender is dropped only to stop the node.
-        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
-    };
-    let incoming = ReceiverStream::new(incoming).map(|Peer { session, permit }| {
-        Ok::<_, io::Error>(PeerStream { stream: session, _permit: permit })
-    });
-    let serving = Server::builder()
-        .max_concurrent_streams(STREAMS_MAX)
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
-        .serve_with_incoming_shutdown(calls, incoming, stopped);
-    if let Err(error) = serving.await {
-        tracing::error!("a node has stopped serving: {}", error_chain(&error));
-    }
-}
-
-/// A connection to an authenticated peer.
-struct PeerStream {
-    stream: TlsStream<TcpStream>,
-    _permit: PeerPermit,
-}
-
-impl Connected for PeerStream {
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
-}
-
-impl AsyncRead for PeerStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for PeerStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

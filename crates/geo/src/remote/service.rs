@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use fulgurite_rpc::grpc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 use crate::remote::calls::{
     CALLS, CAS, CREATE, DELETE, ERASE, GET, HEAD, LIST, OPEN, READ, REMOVE, SCAN, STEP,
@@ -60,7 +60,7 @@ macro_rules! unary {
             let state = Arc::clone(&$state);
             async move { state.$method(request).await.map(Response::new) }
         });
-        grpc::<$answer, $request_type>().unary(call, $request).await
+        grpc::<$answer, $request_type>(WIRE_BYTES_MAX).unary(call, $request).await
     }};
 }
 
@@ -71,7 +71,7 @@ macro_rules! streaming {
             let state = Arc::clone(&$state);
             async move { state.$method(request).await.map(ReceiverStream::new).map(Response::new) }
         });
-        grpc::<$answer, $request_type>().server_streaming(call, $request).await
+        grpc::<$answer, $request_type>(WIRE_BYTES_MAX).server_streaming(call, $request).await
     }};
 }
 
@@ -92,25 +92,15 @@ async fn answer(state: Arc<NodeState>, request: http::Request<Body>) -> http::Re
                 let state = Arc::clone(&state);
                 async move { state.get(request).await.map(Response::new) }
             });
-            grpc::<GetPart, GetRequest>().server_streaming(call, request).await
+            grpc::<GetPart, GetRequest>(WIRE_BYTES_MAX).server_streaming(call, request).await
         }
         CREATE => {
             let call = tower::service_fn(move |parts: Request<Streaming<CreatePart>>| {
                 let state = Arc::clone(&state);
                 async move { state.create(parts).await.map(Response::new) }
             });
-            grpc::<Done, CreatePart>().client_streaming(call, request).await
+            grpc::<Done, CreatePart>(WIRE_BYTES_MAX).client_streaming(call, request).await
         }
         _ => Status::unimplemented("unknown call").into_http(),
     }
-}
-
-fn grpc<A, Q>() -> tonic::server::Grpc<ProstCodec<A, Q>>
-where
-    A: prost::Message + 'static,
-    Q: prost::Message + Default + 'static,
-{
-    tonic::server::Grpc::new(ProstCodec::default())
-        .max_decoding_message_size(WIRE_BYTES_MAX)
-        .max_encoding_message_size(WIRE_BYTES_MAX)
 }

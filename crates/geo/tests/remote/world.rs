@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fulgurite_geo::remote::{
-    AddressedStores, NetNodes, Node, NodeOptions, NodeTls, Stores, TlsFiles,
+    AddressedStores, Identity, NetNodes, Node, NodeOptions, Stores, TlsFiles,
 };
 use fulgurite_geo::stores::{Address, Blob, Entropy, OpenError, Opener, Table};
 use fulgurite_units::Seed;
@@ -154,7 +154,7 @@ impl World {
     pub(crate) async fn serve(&self, name: &str, stores: Arc<dyn Stores>) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let files = self.authority.issue(name, ExtendedKeyUsagePurpose::ServerAuth);
-        let tls = NodeTls::read(&files).unwrap();
+        let tls = Identity::read(&files).unwrap();
         assert_eq!(tls.names(), [name]);
         Node::start(NodeOptions { listener, tls, stores, entropy: entropy() }).unwrap()
     }

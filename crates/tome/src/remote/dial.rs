@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::remote::limits::{
-    BACKOFF_MAX, BACKOFF_MIN, BACKOFF_RESET_AFTER, CONNECT_TIMEOUT, HEARTBEAT_TIMEOUT, KEEP_ALIVE,
-    TCP_USER_TIMEOUT, WINDOW_BYTES,
+    BACKOFF_MAX, BACKOFF_MIN, BACKOFF_RESET_AFTER, CONNECT_TIMEOUT, CONNECTION,
 };
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::{NetError, Result};
@@ -60,29 +59,18 @@ impl Backoff {
     }
 }
 
-/// Makes a socket send without delay, and close when sent data is not acknowledged.
-pub(crate) fn ready(socket: &TcpStream) -> std::io::Result<()> {
-    socket.set_nodelay(true)?;
-    socket2::SockRef::from(socket).set_tcp_user_timeout(Some(TCP_USER_TIMEOUT))
-}
-
 /// Connects to the peer with this name, or fails.
 pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Channel> {
     let failed = |what: String| NetError::Connect { address: address.to_owned(), what };
     let endpoint = Endpoint::from_shared(format!("http://{}", name.in_set(tls.set())));
-    let endpoint = endpoint
-        .map_err(|error| failed(error.to_string()))?
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES * 4)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(HEARTBEAT_TIMEOUT)
-        .keep_alive_while_idle(true);
+    let endpoint = endpoint.map_err(|error| failed(error.to_string()))?;
+    let endpoint = CONNECTION.configure_endpoint(endpoint);
     let (tls, address) = (tls.clone(), address.to_owned());
     let connector = tower::service_fn(move |_: Uri| {
         let (tls, address) = (tls.clone(), address.clone());
         async move {
             let socket = TcpStream::connect(address).await.map_err(std::io::Error::other)?;
-            ready(&socket)?;
+            CONNECTION.configure_socket(&socket)?;
             let stream = tls.connect(socket, name).await.map_err(std::io::Error::other)?;
             Ok::<_, std::io::Error>(TokioIo::new(stream))
         }

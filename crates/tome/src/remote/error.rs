@@ -1,7 +1,8 @@
 //! Errors between tomes, with what a caller needs to act.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use fulgurite_rpc::RpcError;
 use fulgurite_units::ErrorKind;
 
 use crate::TomesError;
@@ -58,9 +59,15 @@ impl NetError {
             Self::Tomes(error) => error.kind(),
         }
     }
+}
 
-    pub(crate) fn read(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Read { path, source }
+impl From<RpcError> for NetError {
+    fn from(error: RpcError) -> Self {
+        match error {
+            RpcError::File { path, what } => Self::File { path, what },
+            RpcError::Read { path, source } => Self::Read { path, source },
+            RpcError::Pem { path, what } => Self::Pem { path, what },
+            RpcError::Tls { what } => Self::Tls { what },
+        }
     }
 }

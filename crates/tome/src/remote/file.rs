@@ -24,8 +24,8 @@ use fulgurite_units::{TomeSetId, settings};
 use serde::Deserialize;
 
 use crate::limits::TOMES_MAX;
-use crate::remote::tls::{self, TlsFiles};
 use crate::remote::{NetError, Result};
+use fulgurite_rpc::{TlsFiles, read_file};
 
 /// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl TomesFile {
     /// # Errors
     /// When it cannot be read, or as [`Self::parse`].
     pub fn read(path: &Path) -> Result<Self> {
-        let text = String::from_utf8_lossy(&tls::text(path)?).into_owned();
+        let text = String::from_utf8_lossy(&read_file(path)?).into_owned();
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         let wrong = |what| NetError::File { path: path.to_owned(), what };
         Self::parse(&text, folder).map_err(wrong)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fulgurite_accept::HandshakeLimits;
+use fulgurite_rpc::ConnectionLimits;
 
 use crate::limits::{BLOCK_BYTES_MAX, NAME_BYTES_MAX, PUTS_MAX};
 
@@ -35,8 +36,6 @@ pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
 };
 /// Streams of one connection.
 pub const STREAMS_MAX: u32 = 1024;
-/// Largest certificate or key file, or `tomes.toml`.
-pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Time limit for a connection with its handshake, and for the first answer on it.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Heartbeat interval on an idle connection.
@@ -46,6 +45,15 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Heartbeat timeout for a peer whose kernel acknowledges data but which does not answer.
 pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Limits of each connection.
+pub const CONNECTION: ConnectionLimits = ConnectionLimits {
+    streams: STREAMS_MAX,
+    window_bytes: WINDOW_BYTES,
+    connection_window_bytes: 4 * WINDOW_BYTES,
+    keep_alive: KEEP_ALIVE,
+    keep_alive_timeout: HEARTBEAT_TIMEOUT,
+    tcp_user_timeout: TCP_USER_TIMEOUT,
+};
 /// Backoff after the first failure; it doubles with each.
 pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Longest backoff.

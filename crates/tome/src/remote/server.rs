@@ -6,31 +6,22 @@
 //! ([`crate::remote::tome_service`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
-use fulgurite_accept::{Handshake, Peer, PeerPermit, admit_peers};
+use fulgurite_accept::{Handshake, admit_peers};
+use fulgurite_rpc::serve;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::error_chain;
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Server;
-use tonic::transport::server::Connected;
 
-use crate::remote::dial::{BackoffLimits, ready};
-use crate::remote::limits::{
-    CONNECT_TIMEOUT, HANDSHAKES, HEARTBEAT_TIMEOUT, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
-};
+use crate::remote::dial::BackoffLimits;
+use crate::remote::limits::{CONNECT_TIMEOUT, CONNECTION, HANDSHAKES};
 use crate::remote::peer_network::PeerNetwork;
 use crate::remote::route::Route;
 use crate::remote::service::Calls;
@@ -123,7 +114,8 @@ impl TomeServer {
             open_early(&served).await;
             let (incoming, accept) =
                 admit_peers(listener, HANDSHAKES, handshake(tls), stopping.clone());
-            let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
+            let answer =
+                tokio::spawn(serve(Calls(Arc::clone(&served)), incoming, CONNECTION, stopping));
             Ok(Self { address, served, stop, tasks: vec![accept, answer] })
         })
     }
@@ -199,75 +191,8 @@ fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, PeerName)> {
         Box::pin(async move {
             // Without this, answers are delayed to be sent together, and a dead peer is noticed
             // later.
-            let _ = ready(&socket);
+            let _ = CONNECTION.configure_socket(&socket);
             tls.accept(socket).await.map_err(|error| error.to_string())
         })
     })
-}
-
-async fn answer(
-    calls: Calls,
-    incoming: mpsc::Receiver<Peer<(TlsStream<TcpStream>, PeerName)>>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let stopped = async move {
-        // The sender is dropped only on stop.
-        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
-    };
-    let incoming = ReceiverStream::new(incoming).map(|Peer { session: (stream, name), permit }| {
-        Ok::<_, io::Error>(AuthenticatedStream { stream, name, _permit: permit })
-    });
-    let serving = Server::builder()
-        .max_concurrent_streams(STREAMS_MAX)
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES * 4)
-        .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(HEARTBEAT_TIMEOUT))
-        .serve_with_incoming_shutdown(calls, incoming, stopped);
-    if let Err(error) = serving.await {
-        tracing::error!("the server of a tome failed: {}", error_chain(&error));
-    }
-}
-
-/// An authenticated connection.
-struct AuthenticatedStream {
-    stream: TlsStream<TcpStream>,
-    name: PeerName,
-    _permit: PeerPermit,
-}
-
-impl Connected for AuthenticatedStream {
-    type ConnectInfo = PeerName;
-
-    fn connect_info(&self) -> PeerName {
-        self.name
-    }
-}
-
-impl AsyncRead for AuthenticatedStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for AuthenticatedStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use fulgurite_rpc::grpc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 use crate::remote::client::{ASK, DELETE, GET, LETTERS, LIST, PROTECTED, PUT, SESSION, STATUS};
 use crate::remote::limits::WIRE_BYTES_MAX;
@@ -49,7 +49,7 @@ macro_rules! unary {
             let served = Arc::clone(&$served);
             async move { served.$method(request).await.map(Response::new) }
         });
-        grpc::<$answer, $query>().unary(call, $request).await
+        grpc::<$answer, $query>(WIRE_BYTES_MAX).unary(call, $request).await
     }};
 }
 
@@ -64,28 +64,28 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
                 let served = Arc::clone(&served);
                 async move { served.letters(letters).await.map(Response::new) }
             });
-            grpc::<Nothing, Letter>().client_streaming(call, request).await
+            grpc::<Nothing, Letter>(WIRE_BYTES_MAX).client_streaming(call, request).await
         }
         PUT => {
             let call = tower::service_fn(move |parts: Request<Streaming<PutPart>>| {
                 let served = Arc::clone(&served);
                 async move { served.put(parts).await.map(Response::new) }
             });
-            grpc::<PutReply, PutPart>().client_streaming(call, request).await
+            grpc::<PutReply, PutPart>(WIRE_BYTES_MAX).client_streaming(call, request).await
         }
         GET => {
             let call = tower::service_fn(move |named: Request<Named>| {
                 let served = Arc::clone(&served);
                 async move { served.get(named).await.map(ReceiverStream::new).map(Response::new) }
             });
-            grpc::<Bytes, Named>().server_streaming(call, request).await
+            grpc::<Bytes, Named>(WIRE_BYTES_MAX).server_streaming(call, request).await
         }
         ASK => {
             let call = tower::service_fn(move |parts: Request<Streaming<Bytes>>| {
                 let served = Arc::clone(&served);
                 async move { served.ask(parts).await.map(ReceiverStream::new).map(Response::new) }
             });
-            grpc::<Bytes, Bytes>().streaming(call, request).await
+            grpc::<Bytes, Bytes>(WIRE_BYTES_MAX).streaming(call, request).await
         }
         SESSION => {
             let call = tower::service_fn(move |incoming: Request<Streaming<FromSet>>| {
@@ -95,18 +95,8 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
                     Ok(Response::new(ReceiverStream::new(answers)))
                 }
             });
-            grpc::<ToSet, FromSet>().streaming(call, request).await
+            grpc::<ToSet, FromSet>(WIRE_BYTES_MAX).streaming(call, request).await
         }
         _ => Status::unimplemented("there is no such call").into_http(),
     }
-}
-
-fn grpc<A, Q>() -> tonic::server::Grpc<ProstCodec<A, Q>>
-where
-    A: prost::Message + 'static,
-    Q: prost::Message + Default + 'static,
-{
-    tonic::server::Grpc::new(ProstCodec::default())
-        .max_decoding_message_size(WIRE_BYTES_MAX)
-        .max_encoding_message_size(WIRE_BYTES_MAX)
 }
