@@ -29,7 +29,7 @@ use crate::exit::exit_of;
 use crate::log::{self, LogFormat};
 use crate::shell::{CompletionsArgs, ManArgs, completions, man};
 
-/// An open archive: an S3 endpoint over (simulated) glass storage.
+/// An open archive for data that must outlive its hardware.
 #[derive(Debug, Parser)]
 #[command(name = "fulgurite", version, about, after_help = EXIT_CODES_HELP, max_term_width = 80)]
 struct Cli {

@@ -68,7 +68,9 @@ async fn peers_connect_despite_1000_unauthenticated_clients() {
     let _stalled = strangers::flood(server.address, strangers::HELLO).await;
     for _ in 0..5 {
         exchange_byte(&mut near, &mut far).await;
-        let joined = tokio::time::timeout(Duration::from_secs(5), server.join()).await;
+        // The peer is behind as many connections as the backlog holds; on a busy machine they take
+        // a while.
+        let joined = tokio::time::timeout(Duration::from_secs(60), server.join()).await;
         let (mut near, mut far) = joined.expect("the peer is admitted");
         exchange_byte(&mut near, &mut far).await;
     }

@@ -40,7 +40,6 @@ fn fold(text: &str) -> String {
         .replace(": No such", ":\nNo such")
         .replace("no library, ", "no library,\n")
         .replace("one of `staged", "one of\n`staged")
-        .replace("one of fulgurite, ", "one of\nfulgurite, ")
 }
 
 #[test]

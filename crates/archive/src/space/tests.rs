@@ -26,7 +26,7 @@ fn admitted_bytes_count_until_written_or_dropped() {
     let mut first = space.admit(most).unwrap();
     let error = space.admit(most).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(matches!(error, ArchiveError::Full { .. }) && error.to_string().contains("promised"));
+    assert!(matches!(error, ArchiveError::Full { .. }) && error.to_string().contains("reserved"));
     assert!(space.check(most).is_err());
     // The disk counts written bytes itself. Here none were written, so the space is free again.
     first.written(most - 10);

@@ -16,7 +16,7 @@ fn help_is_complete() {
     check(
         &["--help"],
         expect![[r#"
-            An open archive: an S3 endpoint over (simulated) glass storage
+            An open archive for data that must outlive its hardware
 
             Usage: fulgurite [OPTIONS] <COMMAND>
 

@@ -123,8 +123,8 @@ fn paper_defaults_to_silica() {
         &root,
         &["twin", "paper", "colossus"],
         expect![[r#"
-        err: fulgurite: no file makes statement colossus, and no paper has that name:
-            silica, pelican, pergamum, giza
+        err: fulgurite: no file contains statement colossus, and no paper has that
+            name: silica, pelican, pergamum, giza
         exit: 3
     "#]],
     );

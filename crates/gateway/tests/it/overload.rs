@@ -49,7 +49,7 @@ async fn check_under_load<S>(
         let began = Instant::now();
         let mut new = connect().await;
         request(&mut new).await;
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
     assert!(!requests.is_finished(), "the persistent connection was closed");
     requests.abort();

@@ -21,6 +21,6 @@ async fn unauthenticated_clients_do_not_block_peers() {
         let began = Instant::now();
         let new = table(&address, false).await.unwrap();
         assert_eq!(new.read(&key).await, Ok(None), "a new session");
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
 }

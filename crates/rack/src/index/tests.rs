@@ -191,8 +191,8 @@ fn index_belongs_to_one_rack_and_coding() {
     let refused = index.claim(RackId::from_bytes([2; 16]), Coding::PELICAN).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the index is that of rack 01010101-0101-0101-0101-010101010101 with blobs in 15+3 stacks, \
-         and not of rack 02020202-0202-0202-0202-020202020202 with 15+3"
+        "the index belongs to rack 01010101-0101-0101-0101-010101010101 with blobs in 15+3 stacks, \
+         not to rack 02020202-0202-0202-0202-020202020202 with 15+3"
     );
     assert!(index.claim(rack, Coding::new(3, 2).unwrap()).is_err());
 }

