@@ -183,7 +183,7 @@ def kill_while_starting(server: Server, rng: random.Random) -> None:
 
 def plan(rng: random.Random) -> list[tuple[str, int] | None]:
     """Fail points with their passages, and None for kills at random; in random order."""
-    assert set(RACK_POINTS) < set(fail_points("stacks"))
+    assert set(RACK_POINTS) < set(fail_points("rack"))
     points = [*fail_points("archive"), *RACK_POINTS]
     points.remove(OF_SHARED)
     points.remove(OF_LONG)

@@ -114,7 +114,7 @@ PLACES = {
 }
 CHANGES = ("create", "modify", "write", "truncate", "allocate", "rename", "unlink", "mkdir")
 ROOM = ("create", "write", "allocate", "mkdir", "statfs")
-GONE = "No such file or directory|is not there|no disk is in its place"
+GONE = "No such file or directory|is not there|it is missing|no disk is in its place"
 FAULTS = {
     "full": Fault("always", "[Nn]o space left|0 B free|rack is full", ROOM, errno.ENOSPC),
     "one-sync": Fault("once", "Input/output error", ("sync",), errno.EIO),

@@ -249,7 +249,7 @@ def test_older_copies_of_a_site(server: Server, older: str, how: str) -> None:
     message = line_with(server, f"the {older} of site turin")
     read_all(server, "one", "three")
     if older == "table":
-        assert b"of 3 sites 1 did not answer" in server.fetch("/readyz")[1]
+        assert b"1 of 3 sites did not respond" in server.fetch("/readyz")[1]
         # The place is the operator's to say; one and the same will do for the table and the blobs.
         run_remedy(message, {"URL": f"dir://{folder}/elsewhere"})
     wait_until("all sites are well", lambda: is_ready(server))
