@@ -107,7 +107,7 @@ def test_numbers_out_of_range_name_their_field() -> None:
 def test_invalid_sectors_are_refused() -> None:
     symbols = glass.symbols("nominal", 32, 1)
     neighbor = glass.symbols("nominal", 16, 1)
-    with pytest.raises(ValueError, match="another shape"):
+    with pytest.raises(ValueError, match="the shape of the sector"):
         glass.sector("nominal", symbols, **_SEEDS, neighbors=[(1, neighbor)])
     with pytest.raises(ValueError, match="8 at voxel 0; it may be below 8"):
         glass.sector("nominal", np.full((16, 16), 8, np.uint8), **_SEEDS)
