@@ -133,8 +133,8 @@ fn paper_defaults_to_silica() {
         &["twin", "paper", "silica"],
         expect![[r#"
             err: fulgurite: cannot open folder "experiments/silica" with the statements:
-                run it where `experiments` of the repository is, or name the folder with
-                --experiments: No such file or directory (os error 2)
+                run from the root of the repository, or name the folder with --experiments: No
+                such file or directory (os error 2)
             exit: 4
         "#]],
     );
