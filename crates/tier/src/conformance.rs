@@ -120,7 +120,7 @@ async fn ranges_are_checked(store: &dyn ObjectStore) {
     expect(store.delete(&key).await);
 }
 
-/// A copy has bytes of its own, and keeps from overwriting where it is told to.
+/// A copy has bytes of its own, and in the mode `Create` it overwrites nothing.
 async fn copies_outlive_their_source(store: &dyn ObjectStore) {
     let (from, to) = (Path::from("folder/source"), Path::from("folder/copy"));
     for length in [0, 10, 3_000_000] {
