@@ -128,8 +128,12 @@ def test_twin_replays_the_restores_of_a_served_archive(tmp_path: Path) -> None:
         restores = served["restores"]
         assert restores["all"]["served"]["count"] == count, restores
         assert restores["unended_twin"] == 0, restores
-        # What was lost was found in the logs, and another order is explained by timing alone.
-        assert 0 < restores["platters_of_no_use"] <= len(lost), restores
+        # Which platters were lost is inferred from the times of reads. In a thousandth of the time a
+        # busy machine delays some of them by more than they take, and another platter may count.
+        assert restores["platters_of_no_use"] > 0, restores
+        if is_measured:
+            assert restores["platters_of_no_use"] <= len(lost), restores
+        # Another order is explained by timing alone.
         assert restores["order"]["unexplained"] == 0, restores
         assert served["verifications"]["served"]["count"] > 0, served
     tails = {

@@ -14,16 +14,19 @@ use crate::{deny, e2e, lab, tidy};
 /// Cargo's flags that select all packages.
 const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
 
-/// Tests, counted from the summary lines of `cargo test` and pytest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Tests, counted from the summary lines of `cargo test` and pytest, and the names of those that
+/// failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Count {
     passed: u64,
     failed: u64,
+    names: Vec<String>,
 }
 
 impl Count {
-    /// Adds the counts of a summary line; ignores other lines.
+    /// Adds the counts of a summary line, or the name of a failed test; ignores other lines.
     fn add_line(&mut self, line: &str) {
+        self.names.extend(failed_test(line).map(str::to_owned));
         let closing = line.trim_matches(|c: char| c == '=' || c == ' ');
         let is_cargo = closing.starts_with("test result:");
         let is_pytest = line.starts_with("==") && closing.contains(" in ");
@@ -41,9 +44,24 @@ impl Count {
         }
     }
 
-    fn print(self) {
+    /// Prints the counts and the names, which are far above the end of a long log.
+    fn print(&self) {
         println!("{} passed, {} failed", self.passed, self.failed);
+        for name in &self.names {
+            println!("FAILED {name}");
+        }
     }
+}
+
+/// Returns the name of the test whose failure `cargo test` or pytest reports on this line.
+fn failed_test(line: &str) -> Option<&str> {
+    let of_cargo = || line.strip_prefix("---- ")?.strip_suffix(" stdout ----");
+    let of_pytest = || {
+        let rest = line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))?;
+        let name = rest.split(" - ").next()?;
+        name.contains(".py").then_some(name)
+    };
+    of_cargo().or_else(of_pytest)
 }
 
 /// Runs every test, with the fewest requirements for the machine.
@@ -229,10 +247,29 @@ fn ruff() -> Result<Outcome> {
 mod tests {
     use super::Count;
 
+    #[track_caller]
     fn check(lines: &[&str], passed: u64, failed: u64) {
         let mut count = Count::default();
         lines.iter().for_each(|line| count.add_line(line));
-        assert_eq!(count, Count { passed, failed });
+        assert_eq!(count, Count { passed, failed, names: Vec::new() });
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let mut count = Count::default();
+        for line in [
+            "test log::tests::order ... FAILED",
+            "---- log::tests::order stdout ----",
+            "thread 'log::tests::order' panicked at src/log.rs:5:9:",
+            "    log::tests::order",
+            "FAILED tests/e2e/test_x.py::test_y[2] - AssertionError: a - b",
+            "ERROR tests/e2e/test_z.py",
+            "ERROR cannot open the index",
+        ] {
+            count.add_line(line);
+        }
+        let names = ["log::tests::order", "tests/e2e/test_x.py::test_y[2]", "tests/e2e/test_z.py"];
+        assert_eq!(count.names, names);
     }
 
     #[test]
