@@ -128,8 +128,8 @@ def test_twin_replays_the_restores_of_a_served_archive(tmp_path: Path) -> None:
         restores = served["restores"]
         assert restores["all"]["served"]["count"] == count, restores
         assert restores["unended_twin"] == 0, restores
-        # Which platters were lost is inferred from the times of reads. In a thousandth of the time a
-        # busy machine delays some of them by more than they take, and another platter may count.
+        # Which platters were lost is inferred from the times of reads. In a thousandth of the time
+        # a busy machine delays some of them by more than they take, and another platter may count.
         assert restores["platters_of_no_use"] > 0, restores
         if is_measured:
             assert restores["platters_of_no_use"] <= len(lost), restores

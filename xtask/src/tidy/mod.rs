@@ -1,11 +1,12 @@
 //! `cargo xtask tidy`: the house rules that neither rustc, rustfmt nor clippy checks.
 //!
 //! Each rule is one function over one file or manifest, in `rules`, `words` and `dependencies`, or
-//! over the files of a crate, in `cycles`, and has a test with a sample that it must refuse. This
-//! file only walks the tree and prints.
+//! over the files of a crate, in `cycles` and `effects`. It has a test with a sample that it must
+//! refuse. This file only walks the tree and prints.
 
 mod cycles;
 mod dependencies;
+mod effects;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,7 @@ fn check(sources: &[Source]) -> Vec<Finding> {
     let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
     let mut findings: Vec<Finding> = each.collect();
     findings.extend(dependencies::check(sources));
+    findings.extend(effects::check(sources));
     findings.extend(cycles::check(sources, cycles::EXCEPTIONS));
     findings.extend(rules::dependencies_have_reasons(sources));
     findings.extend(rules::notes_are_indexed(sources));

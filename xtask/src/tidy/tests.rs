@@ -1,7 +1,7 @@
 //! Every rule against a sample that it must refuse and one that it must accept.
 
 use super::cycles::Exception;
-use super::{Finding, Source, cycles, dependencies, rules, words};
+use super::{Finding, Source, cycles, dependencies, effects, rules, words};
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
@@ -244,4 +244,27 @@ fn glossary_is_short_sorted_and_unique() {
     let rows = (0..=90).map(|row| format!("| word {row:02} | a |\n"));
     let many = table.to_owned() + &rows.collect::<String>();
     check(words::glossary, words::GLOSSARY, &many, &[0]);
+}
+
+#[test]
+fn effects_are_those_on_the_map() {
+    let map = "| `a` | one | files, clock | - |\n| `b` | two | - | a |\n| `c` | x | fire | - |\n";
+    let code = "//! Not std::fs::read.\nlet x = std::fs::read(y);\n\
+        #[cfg(test)]\nmod tests {\n    use std::fs::File;\n}\n";
+    let sources = [
+        source(dependencies::MAP, map),
+        source("crates/a/src/lib.rs", code),
+        source("crates/b/src/lib.rs", code),
+        source("crates/b/src/tests.rs", "use std::fs::File;\n"),
+    ];
+    let found = effects::check(&sources);
+    let found: Vec<_> = found.iter().map(|f| (&*f.path, f.line, &*f.message)).collect();
+    assert_eq!(
+        found,
+        [
+            (dependencies::MAP, 1, "a does not use clock"),
+            ("crates/b/src/lib.rs", 2, "b may not use std::fs"),
+            (dependencies::MAP, 3, "fire is not an effect"),
+        ]
+    );
 }
