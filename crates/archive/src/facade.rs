@@ -71,12 +71,7 @@ impl Archive {
         clock: Clock,
     ) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
-            let open = move || {
-                let state = Arc::new(ArchiveState::open(config, clock)?);
-                crate::bodies::key_files::record_key_slots(&*state.kv, &state.committer)?;
-                Ok(state)
-            };
-            let state = blocking(open).await?;
+            let state = blocking(move || Ok(Arc::new(ArchiveState::open(config, clock)?))).await?;
             let shared = Arc::new(SharedBuckets::open(&state).await?);
             let opened = Arc::clone(&state);
             let workers = blocking(move || Ok(Arc::new(Workers::start(&opened)?))).await?;

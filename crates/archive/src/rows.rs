@@ -29,13 +29,9 @@
 //! design note 0018 where other versions of a key will be stored.
 
 mod coding;
-mod version1;
-mod version2;
-mod version3;
-mod version4;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-pub(crate) use fulgurite_catalog::row::{Row, RowResult, read};
+pub(crate) use fulgurite_catalog::row::{Row, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_glass::SPACES as GLASS_SPACES;
 pub(crate) use fulgurite_glass::Shard;
@@ -333,14 +329,14 @@ pub(crate) fn encode<T: Row>(row: &T) -> Result<Vec<u8>> {
 pub(crate) const KEY_SLOTS_KEY: &[u8] = b"key-slots";
 
 /// Returns the minimum number of slots in the key table: one more than the highest that a row ever
-/// named. `None` in a catalog that does not count them yet.
-pub(crate) fn key_slots(view: &dyn ReadView) -> Result<Option<u32>> {
-    get(view, META, KEY_SLOTS_KEY)
+/// named.
+pub(crate) fn key_slots(view: &dyn ReadView) -> Result<u32> {
+    Ok(get(view, META, KEY_SLOTS_KEY)?.unwrap_or(0))
 }
 
 /// Raises that number if these rows name higher slots.
 pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()> {
-    if key_slots(tx)?.is_some_and(|known| known >= slots) {
+    if key_slots(tx)? >= slots {
         return Ok(());
     }
     put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
@@ -433,7 +429,7 @@ impl std::fmt::Display for CatalogAge {
     }
 }
 
-/// Returns the age of a catalog. A run of an older program or a recovery counts no batches; a start
+/// Returns the age of a catalog. A recovery counts no batches; a start
 /// that was interrupted has counted batches before the totals have its run.
 pub(crate) fn catalog_age(view: &dyn ReadView) -> Result<CatalogAge> {
     let counted = CatalogAge { run: totals(view)?.run, commits: 0 };

@@ -81,7 +81,7 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
         restore: None,
         version: VersionId::NULL,
         labels: Labels::default(),
-        home: Home::default_for_class(class),
+        home: if class == StorageClass::Standard { Home::Online } else { Home::Glass },
     }
 }
 

@@ -155,12 +155,12 @@ pub trait Bodies: Debug + Send + Sync {
     /// When the catalog fails.
     fn open(&self, place: u64) -> Result<Option<Box<dyn ReadAt>>>;
 
-    /// Returns its sealed entry, which had this size when it was planned; `None` when it no longer
-    /// waits, or when its entry must never be opened.
+    /// Returns its sealed entry; `None` when it no longer waits, or when its entry must never be
+    /// opened.
     ///
     /// # Errors
     /// When the catalog fails.
-    fn entry(&self, place: u64, planned_bytes: u32) -> Result<Option<Vec<u8>>>;
+    fn entry(&self, place: u64) -> Result<Option<Vec<u8>>>;
 
     /// Points rows at shards, in the order of a platter. A shard that follows one that is on no
     /// platter is not recorded: its body continues in another set.

@@ -313,8 +313,8 @@ impl Bodies for MemoryBodies {
         Ok(found.map(|bytes| -> Box<dyn ReadAt> { Box::new(Bytes(bytes)) }))
     }
 
-    fn entry(&self, place: u64, planned_bytes: u32) -> Result<Option<Vec<u8>>> {
-        Ok(self.lock().waiting.get(&place).map(|_| vec![7; planned_bytes as usize]))
+    fn entry(&self, place: u64) -> Result<Option<Vec<u8>>> {
+        Ok(self.lock().waiting.get(&place).map(|_| vec![7; ENTRY_BYTES as usize]))
     }
 
     fn record_placed(&self, _tx: &mut Transaction<'_>, safe: &[PlacedShard]) -> Result<Released> {

@@ -286,7 +286,7 @@ impl SetWriting<'_> {
     fn list_entry(&self, shard: &PlanRow) -> Result<ListEntry> {
         let planned = shard.sealed_bytes as usize;
         // The entry of a body that was just deleted must never be opened.
-        let entry = self.bodies.entry(shard.place, shard.sealed_bytes)?;
+        let entry = self.bodies.entry(shard.place)?;
         let sealed = entry.unwrap_or_else(|| vec![0; planned]);
         if sealed.len() != planned {
             return Err(GlassError::Internal {

@@ -2,13 +2,11 @@
 //! own key. A catalog can be rebuilt from platters, logs and keys; platters and logs alone reveal
 //! nothing. Byte layout: docs/formats/entry.md.
 
-mod version1;
-
 use fulgurite_catalog::ReadView;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use self::version1::Entry1;
 use crate::bodies::cipher::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_entry};
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::bodies::log::SealedEntry;
@@ -19,11 +17,8 @@ use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 
-/// Entries outlive catalogs, so their version is not that of rows. Entries without a part checksum
-/// keep the format that earlier programs read.
-const ENTRY_VERSION: u8 = 2;
-/// The version with a part's checksum at the end.
-const CHECKSUM_VERSION: u8 = 3;
+/// Entries outlive catalogs, so their version is not that of rows.
+const ENTRY_VERSION: u8 = 1;
 /// First byte of a part's entry, so that it is never taken for an object's.
 const PART_ENTRY_VERSION: u8 = 0x81;
 
@@ -48,7 +43,6 @@ pub(crate) struct Entry {
     /// As of when this was written; the catalog has their current state.
     pub(crate) labels: Labels,
     /// The part's checksum, if the body is a part.
-    #[serde(skip)]
     pub(crate) part_checksum: Option<Checksum>,
 }
 
@@ -102,46 +96,19 @@ impl Entry {
         Self { part_checksum, ..self }
     }
 
-    fn encode(&self) -> Result<Vec<u8>> {
-        match &self.part_checksum {
-            None => encode(ENTRY_VERSION, self),
-            Some(checksum) => append(encode(CHECKSUM_VERSION, self)?, checksum),
-        }
-    }
-
     /// Returns the length of the sealed entry.
     pub(crate) fn sealed_bytes(&self) -> Result<usize> {
-        Ok(self.encode()?.len() + ENTRY_OVERHEAD_BYTES)
+        Ok(encode(ENTRY_VERSION, self)?.len() + ENTRY_OVERHEAD_BYTES)
     }
 
     pub(crate) fn seal(&self, key: &SecretKey, body: ObjectId) -> Result<Vec<u8>> {
-        seal_entry(key, body, &self.encode()?)
-    }
-
-    /// Seals the entry in the version that takes `planned` bytes. A set planned by an older program
-    /// has room for entries in that program's format.
-    pub(crate) fn seal_as_planned(
-        &self,
-        key: &SecretKey,
-        body: ObjectId,
-        planned: usize,
-    ) -> Result<Vec<u8>> {
-        if self.sealed_bytes()? != planned
-            && let Some(older) = Entry1::build(self)
-        {
-            return seal_entry(key, body, &encode(Entry1::VERSION, &older)?);
-        }
-        self.seal(key, body)
+        seal_entry(key, body, &encode(ENTRY_VERSION, self)?)
     }
 
     /// Opens the entry of `body` with `key`.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
-        open_as(key, body, sealed, |version, plain| match version {
-            Entry1::VERSION => Ok(rows::read::<Entry1>(plain).map(Self::from)),
-            ENTRY_VERSION => Ok(rows::read(plain)),
-            CHECKSUM_VERSION => Ok(read_with_checksum(plain)),
-            _ => Err(CHECKSUM_VERSION < version && version < PART_ENTRY_VERSION),
-        })
+        let is_newer = |version| (ENTRY_VERSION..PART_ENTRY_VERSION).contains(&version);
+        open_as(key, body, sealed, ENTRY_VERSION, is_newer)
     }
 
     /// Returns the entry as a log record.
@@ -190,37 +157,24 @@ impl PartEntry {
 
     /// Opens the entry of the part `body` with `key`.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
-        open_as(key, body, sealed, |version, plain| match version {
-            PART_ENTRY_VERSION => Ok(rows::read(plain)),
-            _ => Err(PART_ENTRY_VERSION < version),
-        })
+        open_as(key, body, sealed, PART_ENTRY_VERSION, |version| PART_ENTRY_VERSION < version)
     }
 }
 
-/// Reads an entry with a part checksum at the end.
-fn read_with_checksum(plain: &[u8]) -> rows::RowResult<Entry> {
-    let (entry, rest) =
-        postcard::take_from_bytes::<Entry>(plain).map_err(|error| error.to_string())?;
-    Ok(entry.with_part(Some(rows::read(rest)?)))
-}
-
 fn encode<T: Serialize>(version: u8, entry: &T) -> Result<Vec<u8>> {
-    append(vec![version], entry)
-}
-
-fn append<T: Serialize>(bytes: Vec<u8>, value: &T) -> Result<Vec<u8>> {
-    postcard::to_extend(value, bytes).map_err(|error| ArchiveError::Internal {
+    postcard::to_extend(entry, vec![version]).map_err(|error| ArchiveError::Internal {
         what: format!("an entry does not encode: {error}"),
     })
 }
 
-/// Opens a sealed entry and parses it with `read`, which gets version and bytes. For a version that
-/// it does not know, `read` returns whether it is a newer one of its kind.
-fn open_as<T>(
+/// Opens a sealed entry of version `known`. `is_newer` decides whether another version is a newer
+/// one of its kind.
+fn open_as<T: DeserializeOwned>(
     key: &SecretKey,
     body: ObjectId,
     sealed: &[u8],
-    read: impl FnOnce(u8, &[u8]) -> std::result::Result<rows::RowResult<T>, bool>,
+    known: u8,
+    is_newer: impl FnOnce(u8) -> bool,
 ) -> Result<T> {
     let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body} does not open"),
@@ -228,15 +182,15 @@ fn open_as<T>(
     let corrupt = |reason: String| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body}: {reason}"),
     };
-    let Some((&version, entry)) = plain.split_first() else {
-        return Err(corrupt("it is empty".to_owned()));
-    };
-    match read(version, entry) {
-        Ok(entry) => entry.map_err(corrupt),
-        Err(true) => Err(ArchiveError::Newer {
+    match plain.split_first() {
+        None => Err(corrupt("it is empty".to_owned())),
+        Some((&version, entry)) if version == known => rows::read(entry).map_err(corrupt),
+        Some((&version, _)) if is_newer(version) => Err(ArchiveError::Newer {
             what: format!("the sealed entry of body {body} has version {version}"),
         }),
-        Err(false) => Err(corrupt(format!("version {version} is unknown for this kind of entry"))),
+        Some((version, _)) => {
+            Err(corrupt(format!("version {version} is unknown for this kind of entry")))
+        }
     }
 }
 

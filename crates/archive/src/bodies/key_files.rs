@@ -1,11 +1,10 @@
 //! The key table's files in a data directory: where they are, and whether they cover every slot
 //! that the catalog names.
 
-use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use fulgurite_catalog::{Committer, Direction, KeyRange, ReadView, Transaction};
+use fulgurite_catalog::ReadView;
 use fulgurite_units::ArchiveId;
 
 use crate::bodies::cipher::SecretKey;
@@ -13,8 +12,7 @@ use crate::bodies::key_table::{EMPTY_TABLE_BYTES, KeyTable};
 use crate::config::ArchiveConfig;
 use crate::directory::Paths;
 use crate::limits::KEY_TABLES_MAX;
-use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, rows};
 
 /// Returns the key table files that `config` names, or the two default ones.
 pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
@@ -48,10 +46,7 @@ pub(crate) fn open(
     view: &dyn ReadView,
 ) -> Result<KeyTable> {
     let paths = check_places(config)?;
-    let named = match rows::key_slots(view)? {
-        Some(slots) => slots,
-        None => count_key_slots(view)?,
-    };
+    let named = rows::key_slots(view)?;
     let table = KeyTable::open(&paths, master, archive, named == 0)?;
     if table.count() < named {
         return Err(ArchiveError::Unusable {
@@ -77,42 +72,6 @@ fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
         return Err(ArchiveError::InvalidArgument { what });
     }
     Ok(paths)
-}
-
-/// Counts the key slots that rows name, for catalogs from before they kept that count.
-fn count_key_slots(view: &dyn ReadView) -> Result<u32> {
-    let mut named = 0;
-    for space in [BODIES, PARTS] {
-        let mut failure = None;
-        view.scan(space, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {
-            let body = if space == BODIES {
-                rows::decode::<BodyRow>(space, value)
-            } else {
-                rows::decode::<PartRow>(space, value).map(|part| part.body)
-            };
-            match body {
-                Ok(body) => {
-                    named = named.max(body.key_slot.saturating_add(1));
-                    ControlFlow::Continue(())
-                }
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        failure.map_or(Ok(()), Err)?;
-    }
-    Ok(named)
-}
-
-/// Stores the count of named key slots in the catalog, if it does not have it yet.
-pub(crate) fn record_key_slots(view: &dyn ReadView, committer: &Committer) -> Result<()> {
-    if rows::key_slots(view)?.is_some() {
-        return Ok(());
-    }
-    let named = count_key_slots(view)?;
-    committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
 }
 
 /// Warns if the keys would be lost with the disk: then objects acknowledged at a tier would be

@@ -18,12 +18,11 @@ pub struct OrphanedSegment {
     pub log: String,
     /// Its number in that log.
     pub number: u32,
-    /// The run of the archive that wrote it; unknown if it is from before segments had headers, or
-    /// its header is damaged.
+    /// The run of the archive that wrote it; unknown if its header is damaged.
     pub run: Option<u64>,
     /// Bytes used on the disk.
     pub disk_bytes: u64,
-    /// Intact records in it. Segments from before records existed have none, but hold bodies.
+    /// Intact records in it.
     pub records: u64,
     /// Bodies that have a record in it.
     pub bodies: u64,

@@ -101,7 +101,7 @@ impl StagedBodies {
         Ok(self.0.kv.get(QUEUE, &key)?.map(|_| reader))
     }
 
-    fn sealed_entry(&self, place: u64, planned: usize) -> Result<Option<Vec<u8>>> {
+    fn sealed_entry(&self, place: u64) -> Result<Option<Vec<u8>>> {
         let view = self.0.kv.snapshot();
         let Some((queue, object, body)) = queued_body(&*view, place)? else { return Ok(None) };
         let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
@@ -110,7 +110,7 @@ impl StagedBodies {
             Err(ArchiveError::Corrupt { .. }) => return Ok(None),
             key => key?,
         };
-        entry.seal_as_planned(&key, body.body_id, planned).map(Some)
+        entry.seal(&key, body.body_id).map(Some)
     }
 }
 
@@ -143,8 +143,8 @@ impl Bodies for StagedBodies {
         Ok(self.pinned(place)?.map(|reader| -> Box<dyn ReadAt> { Box::new(reader) }))
     }
 
-    fn entry(&self, place: u64, planned_bytes: u32) -> platters::Result<Option<Vec<u8>>> {
-        Ok(self.sealed_entry(place, planned_bytes as usize)?)
+    fn entry(&self, place: u64) -> platters::Result<Option<Vec<u8>>> {
+        Ok(self.sealed_entry(place)?)
     }
 
     fn record_placed(

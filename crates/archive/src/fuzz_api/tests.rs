@@ -1,11 +1,9 @@
-//! Runs the checks on seeded mutations of good bytes, and on bytes of released versions that must
-//! be readable.
+//! Runs the checks on seeded mutations of good bytes, and compares golden bytes.
 
-use fulgurite_units::{UnixTime, UploadId};
+use fulgurite_units::UploadId;
 
 use super::*;
 use crate::bodies::key_table::slot::encode;
-use crate::objects::labels::Labels;
 use crate::objects::names::VersionId;
 use crate::objects::object::{ObjectMeta, Retrieval, StorageClass};
 use crate::rows::RestoreMark;
@@ -114,21 +112,4 @@ fn sealed_entries_pass_the_fuzz_checks() {
     let sealed = entry().seal(&key, body).unwrap();
     let plain = crate::bodies::cipher::open_entry(&key, body, &sealed).unwrap();
     changes::each(&[&plain], sealed_entry);
-}
-
-/// Checks that bytes written by an earlier version decode to this row.
-fn check_golden<T: Row + PartialEq + std::fmt::Debug>(row: &T, golden: &str) {
-    let bytes = hex::decode(golden).unwrap();
-    let now = hex::encode(rows::encode(row).unwrap());
-    assert_eq!(rows::decode::<T>(META, &bytes).ok().as_ref(), Some(row), "the new bytes are {now}");
-}
-
-#[test]
-fn rows_of_version_2_are_read() {
-    check_golden(&BucketRow { created: UnixTime::from_millis(1 << 40) }, "02808080808020");
-    check_golden(&Totals { run: 7, sequence: 300, ..Totals::default() }, "02000000000000ac0207");
-    check_golden(
-        &queue_row(),
-        "02100101010101010101010101010101010109057661756c7403612f62bac2d3edb8338080808014",
-    );
 }

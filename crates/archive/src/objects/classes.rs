@@ -102,19 +102,6 @@ pub enum Home {
 }
 
 impl Home {
-    /// Returns the home of objects whose rows are from before homes were stored.
-    pub(crate) const fn default_for_class(class: StorageClass) -> Self {
-        match class {
-            StorageClass::Standard => Self::Online,
-            StorageClass::Glacier
-            | StorageClass::DeepArchive
-            | StorageClass::GlacierIr
-            | StorageClass::StandardIa
-            | StorageClass::OnezoneIa
-            | StorageClass::IntelligentTiering => Self::Glass,
-        }
-    }
-
     /// Returns the log to which new bodies for this home are written.
     pub(crate) const fn log(&self) -> LogKind {
         match self {

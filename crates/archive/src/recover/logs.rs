@@ -38,7 +38,7 @@ pub(crate) struct Segment {
     pub(crate) run: Option<u64>,
     /// Length of the file.
     pub(crate) bytes: u64,
-    /// Bytes in it that are not records: torn ones, and everything from before records existed.
+    /// Bytes in it that are neither records nor zeros.
     pub(crate) unrecognized_bytes: u64,
     /// Bodies with a key of which it holds something.
     pub(crate) bodies: BTreeSet<ObjectId>,

@@ -1,6 +1,5 @@
 //! Rows survive the round trip, have their golden bytes, and bytes that are no row are an error.
 
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
 
 use fulgurite_units::PlatterId;
@@ -239,37 +238,6 @@ fn every_row_kind_matches_golden_bytes() {
 }
 
 #[test]
-fn rows_from_before_tiers_are_readable() {
-    let mut old: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
-    let mut kind = "";
-    for line in include_str!("version4.txt").lines() {
-        if let Some((name, version)) = line.split_once(' ').filter(|(name, _)| !name.is_empty()) {
-            kind = name;
-            old.insert(kind, vec![version.parse().unwrap()]);
-        } else {
-            old.get_mut(kind).unwrap().extend(hex::decode(line.trim()).unwrap());
-        }
-    }
-    let facts = Facts::fixed();
-    let home = Home::Glass;
-    assert_eq!(
-        read_old::<ObjectRow>(&old, "ObjectRow"),
-        ObjectRow { home: home.clone(), ..facts.object() }
-    );
-    let body = BodyRow { tier: None, ..facts.body() };
-    assert_eq!(read_old::<BodyRow>(&old, "BodyRow"), body);
-    assert_eq!(read_old::<PartRow>(&old, "PartRow").body, body);
-    assert_eq!(read_old::<UnconfirmedRow>(&old, "DoubtRow").body, body);
-    assert_eq!(read_old::<UploadRow>(&old, "UploadRow").home, home);
-    assert_eq!(read_old::<Totals>(&old, "Totals").objects_in_tiers, 0);
-}
-
-fn read_old<T: Row>(old: &BTreeMap<&str, Vec<u8>>, kind: &str) -> T {
-    assert!(old[kind][0] < T::VERSION, "{kind}");
-    decode(META, &old[kind]).unwrap()
-}
-
-#[test]
 fn store_has_the_spaces_of_all_crates() {
     for space in fulgurite_glass::SPACES {
         assert!(SPACES.contains(&space), "{space:?}");
@@ -310,7 +278,7 @@ proptest! {
         let _ = parse_object_key(&bytes);
     }
 
-    /// Like an older program that reads a name that it does not allow.
+    /// A row may have a name that this program does not allow.
     #[test]
     fn names_in_rows_are_validated(bucket in "[A-Z]{0,4}", key in ".{0,4}") {
         let row = encode(&ExpiryRow { name: testing::name("k") }).unwrap();

@@ -237,7 +237,7 @@ async fn recovery_that_finds_nothing_changes_nothing() {
     client.archive.stop().await.unwrap();
     drop(client);
     fs::rename(dir.path().join("catalog"), dir.path().join("mislaid")).unwrap();
-    // As if the logs were from before records: their bytes carry no information.
+    // Bytes that carry no information.
     for file in files(&dir.path().join("staging")) {
         let bytes = fs::read(&file).unwrap().len();
         fs::write(&file, noise(2, bytes)).unwrap();

@@ -82,7 +82,7 @@ pub(crate) enum EntryForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// Ciphertext of the body, starting at this offset of it. `commits` is how many batches of the
-    /// run were durable in the catalog when it was written; 0 in older records, which lack it.
+    /// run were durable in the catalog when it was written.
     Data { body_offset: u64, commits: u32 },
     /// A sealed entry with this CRC-32C and time of writing.
     Entry { form: EntryForm, written: UnixTime, payload_crc: u32 },

@@ -96,8 +96,7 @@ impl SegmentScan {
         Ok(scan)
     }
 
-    /// Returns the segment's header; `None` if it is damaged or the segment is from before headers
-    /// existed. Any records are found all the same.
+    /// Returns the segment's header; `None` if it is damaged. Records are found all the same.
     pub(crate) const fn header(&self) -> Option<SegmentHeader> {
         self.header
     }
@@ -107,8 +106,7 @@ impl SegmentScan {
         self.file_bytes
     }
 
-    /// Returns the bytes so far that are neither records nor zeros: torn, or from before headers
-    /// existed.
+    /// Returns the bytes so far that are neither records nor zeros: torn or damaged.
     pub(crate) const fn unrecognized_bytes(&self) -> u64 {
         self.unrecognized_bytes
     }

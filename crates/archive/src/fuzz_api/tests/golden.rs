@@ -1,5 +1,4 @@
-//! Golden bytes of today's archives. Any change to them is a new version of a row, an entry or a
-//! slot, and old versions must still be readable.
+//! Golden bytes. Any change to them is a new version of a row, an entry or a slot.
 //!
 //! Encrypted data has another nonce each time. There, bytes that were stored once must open, and
 //! their content is compared.
@@ -12,19 +11,14 @@ use crate::bodies::digest::ChecksumAlgorithm;
 use crate::bodies::entry::PartEntry;
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::Home;
-use crate::objects::names::ObjectName;
 use crate::rows::Shard;
 
 fn hex_lines(bytes: &[u8]) -> String {
     bytes.chunks(32).map(|line| hex::encode(line) + "\n").collect()
 }
 
-fn digits(lines: &str) -> String {
-    lines.split_whitespace().collect()
-}
-
 fn bytes_of(lines: &str) -> Vec<u8> {
-    hex::decode(digits(lines)).unwrap()
+    hex::decode(lines.split_whitespace().collect::<String>()).unwrap()
 }
 
 fn are<T: Row>(row: &T, bytes: &Expect) {
@@ -94,7 +88,7 @@ fn object_rows_match_golden_bytes() {
     are(
         &full_object(),
         &expect![[r#"
-            0510010101010101010101010101010101010520346233613632313862623365
+            0110010101010101010101010101010101010520346233613632313862623365
             3361373330336538613137316136306663663932c0c0d3edb83301010a746578
             742f706c61696e00000000000001056d74696d650d313736373630393030302e
             323501020826985b6e514a4c2400010302010110020202020202020202020202
@@ -104,7 +98,7 @@ fn object_rows_match_golden_bytes() {
     are(
         &full_body(),
         &expect![[r#"
-            041005050505050505050505050505050505ac02808004888e98a8c0e0808101
+            011005050505050505050505050505050505ac02808004888e98a8c0e0808101
             0100010780808040908004010c02100303030303030303030303030303030380
             808080802009ac0201ffffffffffffffffff0110030303030303030303030303
             0303030380808080802009ac0200010101808080409080040107808080404000
@@ -113,7 +107,7 @@ fn object_rows_match_golden_bytes() {
     are(
         &upload_row(),
         &expect![[r#"
-            04bac2d3edb83301010a746578742f706c61696e00000000000001056d74696d
+            01bac2d3edb83301010a746578742f706c61696e00000000000001056d74696d
             650d313736373630393030302e323501040001
         "#]],
     );
@@ -121,7 +115,7 @@ fn object_rows_match_golden_bytes() {
     are(
         &PartRow { body, md5: [9; 16], modified: testing::NOW, checksum },
         &expect![[r#"
-            041005050505050505050505050505050505ac02808004888e98a8c0e0808101
+            011005050505050505050505050505050505ac02808004888e98a8c0e0808101
             0100010780808040908004010c02100303030303030303030303030303030380
             808080802009ac0201ffffffffffffffffff0110030303030303030303030303
             0303030380808080802009ac0200010101808080409080040107808080404000
@@ -132,26 +126,26 @@ fn object_rows_match_golden_bytes() {
     are(
         &restore_row(),
         &expect![[r#"
-            04057661756c740161000300bac2d3edb83301bac2d3edb833030103776879
+            01057661756c740161000300bac2d3edb83301bac2d3edb833030103776879
         "#]],
     );
     are(
         &ExpiryRow { name: testing::name("a") },
         &expect![[r#"
-            04057661756c74016100
+            01057661756c74016100
         "#]],
     );
     are(
         &queue_row(),
         &expect![[r#"
-            04100101010101010101010101010101010109057661756c7403612f6200bac2
+            01100101010101010101010101010101010109057661756c7403612f6200bac2
             d3edb8338080808014
         "#]],
     );
     are(
         &BucketRow { created: testing::NOW },
         &expect![[r#"
-        03bac2d3edb833
+        01bac2d3edb833
     "#]],
     );
 }
@@ -161,7 +155,7 @@ fn unconfirmed_rows_match_golden_bytes() {
     are(
         &unconfirmed_row(full_body()),
         &expect![[r#"
-            0510040404040404040404040404040404040010050505050505050505050505
+            0110040404040404040404040404040404040010050505050505050505050505
             05050505ac02808004888e98a8c0e08081010100010780808040908004010c02
             100303030303030303030303030303030380808080802009ac0201ffffffffff
             ffffffff01100303030303030303030303030303030380808080802009ac0200
@@ -171,7 +165,7 @@ fn unconfirmed_rows_match_golden_bytes() {
     are(
         &rows::SettledRow { staging: 300, online: 7 },
         &expect![[r#"
-        03ac0207
+        01ac0207
     "#]],
     );
 }
@@ -193,45 +187,9 @@ fn totals_rows_match_golden_bytes() {
     are(
         &totals,
         &expect![[r#"
-            040102030405d8040708090a
+            010102030405d8040708090a
         "#]],
     );
-}
-
-/// Rows that have changed since, as version 3 wrote them.
-#[test]
-fn rows_of_version_3_are_read() {
-    check_golden(&full_object(), &digits(OBJECT_ROW_3));
-    check_golden(&restore_row(), "03057661756c7401610300bac2d3edb83301bac2d3edb833030103776879");
-    check_golden(&ExpiryRow { name: testing::name("a") }, "03057661756c740161");
-    check_golden(
-        &queue_row(),
-        "03100101010101010101010101010101010109057661756c7403612f62bac2d3edb8338080808014",
-    );
-    check_golden(&unconfirmed_row(full_body()), &digits(UNCONFIRMED_ROW_3));
-}
-
-/// The entry from before versions and labels opens, and is written where a plan has room for it.
-#[test]
-fn version_1_entries_open_and_fit_their_plans() {
-    let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
-    let unlabeled = Entry { meta: meta(), labels: Labels::default(), ..entry() };
-    let sealed = bytes_of(OBJECT_ENTRY_1);
-    assert_eq!(Entry::open(&key, body, &sealed).unwrap(), unlabeled);
-    let planned = unlabeled.sealed_bytes().unwrap();
-    assert_ne!(sealed.len(), planned, "version 2 takes more");
-    let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
-    let again = unlabeled.seal_as_planned(&key, body, sealed.len()).unwrap();
-    assert_eq!(plain(&again), plain(&sealed), "the bytes are those of version 1");
-    let now = unlabeled.seal_as_planned(&key, body, planned).unwrap();
-    assert_eq!((now.len(), plain(&now)[0]), (planned, 2));
-    // Data that version 1 cannot express is not dropped to fit a plan.
-    let labeled = Entry { labels: testing::labels(), ..unlabeled.clone() };
-    let versioned = ObjectName { version: testing::version(Some([8; 16])), ..testing::name("a/b") };
-    for entry in [labeled, Entry { name: versioned, ..unlabeled }] {
-        let sealed = entry.seal_as_planned(&key, body, sealed.len()).unwrap();
-        assert_eq!(Entry::open(&key, body, &sealed).unwrap(), entry);
-    }
 }
 
 #[test]
@@ -256,12 +214,12 @@ fn golden_sealed_entries_open() {
     let (object, part) = (Entry { meta: meta(), ..entry() }, part_entry());
     let new_object = object.seal(&key, body).unwrap();
     expect![[r#"
-        02057661756c7403612f6200bac2d3edb8331001010101010101010101010101
+        01057661756c7403612f6200bac2d3edb8331001010101010101010101010101
         010101000105888e98a8c0e08081010520346233613632313862623365336137
         3330336538613137316136306663663932c0c0d3edb83301010a746578742f70
         6c61696e00000000000001056d74696d650d313736373630393030302e323501
         020826985b6e514a4c2400000110020202020202020202020202020202020107
-        70726f6a6563740673696c6963610101bac2d3edb83301
+        70726f6a6563740673696c6963610101bac2d3edb8330100
     "#]]
     .assert_eq(&hex_lines(&plain(&new_object)));
     let new_part = part.record(&key, body, testing::NOW).unwrap().sealed;
@@ -287,43 +245,15 @@ const SLOT: &str = "
     d4d85b5b80883b4df6a72c93efb5b28b5b5861062547435c6974c35300000000
 ";
 
-/// The object's row in version 3.
-const OBJECT_ROW_3: &str = "
-    0310010101010101010101010101010101010520346233613632313862623365
-    3361373330336538613137316136306663663932c0c0d3edb83301010a746578
-    742f706c61696e00000000000001056d74696d650d313736373630393030302e
-    323501020826985b6e514a4c2400010302010110020202020202020202020202
-    02020202010300bac2d3edb83301bac2d3edb833
-";
-
-/// The unconfirmed body's row.
-const UNCONFIRMED_ROW_3: &str = "
-    0310040404040404040404040404040404041005050505050505050505050505
-    050505ac02808004888e98a8c0e08081010100010780808040908004010c0210
-    0303030303030303030303030303030380808080802009ac0201ffffffffffff
-    ffffff01100303030303030303030303030303030380808080802009ac020001
-    01018080804090800401078080804040
-";
-
-/// The object's entry in version 1, sealed under the key 0707...
-const OBJECT_ENTRY_1: &str = "
-    eaf0e922be51a22ec89cd3ffc2eff0d70146f96ba5da92a72a4af6389bc3d078
-    f024a5e73f3cd7a9d2ac12a0d9f10a30d6b1cfcf87c2d7408c5a341c2b609eff
-    d4fc73f5b0a6529207cd73f05468069010ff5210702c3eeacf20ad92480b0d63
-    a8cdec25f28d535e9c57bf259c5f0f5364ff738168f86747866059598c7b304b
-    ccb7c9ecba1682f123f6813b9e3e26a94de056a7ee525a7721b4274c53334760
-    7d939393a2504d2daa26408d6390f1f92250b32c96679f8842
-";
-
 /// The object's entry.
 const OBJECT_ENTRY: &str = "
-    81aa3115d59c453bc16636ff4053a5f50dded5237a62808a5cc1d6e4afac6e45
-    6a8aec43ed1df87ad1d88d941d4921a6cf4cb2064fa1b1f5711de6970a29d0d5
-    e4ab40ce194bbff6f065eb5653f6bf4131583db3b43bb3b4c7b98024a78477c4
-    333bdd9178a6538309813655f786d2bf5a732d91036c49977194df22f8cc6599
-    5fa22c2cdf058c2bd7ffc6e50f533e021dcc1704ce94d436d8a45d5283526c03
-    276f3b77d58d90805852add5334fceeb684a2cf51a1dd227dfbfd6d922d77899
-    22216eaa7324fbfe584221c6cd22110cd0343d
+    a3f220000fb67362efe4d2ff2dd97ddc791345d346b8d63d58c6c29810fd266d
+    8ee5b6a331c4489bc60953d2db373d9736378c9977b3c6f367b60c193673bfa8
+    525ad6cbfbf9b7a0b8661e25c3f7c19f646ad6df8338937308e3ee3c30347ba7
+    85383f903d853d670bb41deee9c1a1c6e7ac5268013a930f076d7cdb4bf037bc
+    718ada062b5ea6609e57f9008e0572cfde0484f3f4895f596e68093673e58d04
+    026fb8b231e4bc040e6ab5e491fb8c4c26ec802d007a7bb306db4f3cb1de6794
+    360b9983f6ebf2417b057081df9b765b84a3fd75
 ";
 
 /// The part's.
