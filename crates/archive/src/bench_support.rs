@@ -24,7 +24,7 @@ use crate::objects::classes::{Classes, Home};
 use crate::objects::labels::Labels;
 use crate::objects::names::VersionId;
 use crate::objects::object::{ObjectMeta, StorageClass};
-use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Shard};
+use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Place, Shard};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result, clock};
 
@@ -159,12 +159,8 @@ fn object(
         key_slot,
         bytes: BODY_BYTES,
         digest: number,
-        log: None,
-        queued: None,
-        shards: vec![shard],
+        place: Place::Glass(vec![shard]),
         restored: None,
-        framing: Vec::new(),
-        tier: None,
     };
     let key = format!("backup/2026/host-{:02}/home/user/file-{number:08}.dat", number % 40);
     Ok((key, object, body))

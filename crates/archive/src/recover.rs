@@ -44,7 +44,7 @@ use crate::bodies::key_files;
 use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::config::ArchiveConfig;
 use crate::directory::{Paths, is_empty_dir};
-use crate::rows::{BodyRow, BucketRow};
+use crate::rows::{BodyRow, BucketRow, LoggedBody, Place};
 use crate::{ArchiveError, Result, clock};
 
 /// Progress of a recovery.
@@ -337,12 +337,8 @@ fn collect_parts(
             key_slot: slot.index,
             bytes: part.body_bytes,
             digest: part.body_digest,
-            log: Some((kind, extents)),
-            queued: None,
-            shards: Vec::new(),
+            place: Place::Log(LoggedBody::new(kind, extents, found.framing_in(kind))),
             restored: None,
-            framing: found.framing_in(kind),
-            tier: None,
         };
         parts.push((PartEntry::clone(part), body));
     }

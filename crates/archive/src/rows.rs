@@ -176,41 +176,98 @@ pub(crate) struct BodyRow {
     pub(crate) bytes: u64,
     /// CRC-64/NVME of the ciphertext.
     pub(crate) digest: u64,
-    /// Extents in the staging or online log, while the bytes are there.
-    pub(crate) log: Option<(LogKind, Vec<Extent>)>,
-    /// Sequence number in the queue for glass or for a tier.
-    pub(crate) queued: Option<u64>,
-    /// Shards on verified, stored platters, in body order.
-    pub(crate) shards: Vec<Shard>,
+    pub(crate) place: Place,
     /// Restored copy.
     pub(crate) restored: Option<Vec<Extent>>,
-    /// Headers, padding and entries in the log, beside the ciphertext; empty for a body from before
-    /// logs had them.
-    pub(crate) framing: Vec<Extent>,
-    /// The tier of objects that it goes to; it is there once it is not queued any more.
-    pub(crate) tier: Option<TierName>,
 }
 
-impl BodyRow {
-    /// Returns all extents of the body in its staging or online log; adjacent ones are merged.
-    pub(crate) fn in_log(&self) -> Option<(LogKind, Vec<Extent>)> {
-        let (kind, extents) = self.log.as_ref()?;
-        let mut all: Vec<Extent> = extents.iter().chain(&self.framing).copied().collect();
+/// The one place that the archive relies on for all bytes of a body. It changes in the transaction
+/// that frees the staged bytes, so a body is never in two of them. Copies are recorded elsewhere: a
+/// restored one beside this, one that acknowledged a put in the space `copies`.
+///
+/// Glass is a tier, too, but a body lies there as shards with sizes and checksums of their own,
+/// while a tier of objects has it whole, under its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    Log(LoggedBody),
+    /// Shards on verified, stored platters, in body order.
+    Glass(Vec<Shard>),
+    /// A tier of objects.
+    Tier(TierName),
+}
+
+/// A body in the staging or online log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoggedBody {
+    pub(crate) kind: LogKind,
+    /// Its ciphertext.
+    pub(crate) extents: Vec<Extent>,
+    /// Headers, padding and entries beside the ciphertext.
+    pub(crate) framing: Vec<Extent>,
+    /// The queue it waits in; `None` for an online body, and before its object exists.
+    pub(crate) queued: Option<Queued>,
+}
+
+/// Where a staged body goes, with its sequence number in the queue for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Queued {
+    Glass {
+        sequence: u64,
+        /// Shards of it that are on glass already, in body order.
+        placed: Vec<Shard>,
+    },
+    Tier {
+        sequence: u64,
+        tier: TierName,
+    },
+}
+
+impl LoggedBody {
+    /// Creates the location of a body that waits for nothing.
+    pub(crate) const fn new(kind: LogKind, extents: Vec<Extent>, framing: Vec<Extent>) -> Self {
+        Self { kind, extents, framing, queued: None }
+    }
+
+    /// Returns all its extents, with framing; adjacent ones are merged.
+    pub(crate) fn all_extents(&self) -> Vec<Extent> {
+        let mut all: Vec<Extent> = self.extents.iter().chain(&self.framing).copied().collect();
         all.sort_unstable_by_key(|extent| (extent.segment, extent.offset));
         all.dedup_by(|next, before| {
             let is_next = before.segment == next.segment && before.end() == next.offset;
             before.bytes += if is_next { next.bytes } else { 0 };
             is_next
         });
-        Some((*kind, all))
+        all
+    }
+}
+
+impl BodyRow {
+    /// Returns its location in the staging or online log, if it is there.
+    pub(crate) const fn in_log(&self) -> Option<&LoggedBody> {
+        match &self.place {
+            Place::Log(log) => Some(log),
+            Place::Glass(_) | Place::Tier(_) => None,
+        }
     }
 
-    /// Removes the body from its log and returns its extents there.
-    pub(crate) fn detach_log(&mut self) -> Option<(LogKind, Vec<Extent>)> {
-        let left = self.in_log();
-        self.log = None;
-        self.framing.clear();
-        left
+    /// Returns its shards on glass, also of a body that waits for others.
+    pub(crate) fn shards(&self) -> &[Shard] {
+        match &self.place {
+            Place::Glass(shards)
+            | Place::Log(LoggedBody {
+                queued: Some(Queued::Glass { placed: shards, .. }), ..
+            }) => shards,
+            Place::Log(_) | Place::Tier(_) => &[],
+        }
+    }
+
+    /// Returns the tier of objects that has it or that it waits for.
+    pub(crate) const fn tier(&self) -> Option<&TierName> {
+        match &self.place {
+            Place::Tier(tier)
+            | Place::Log(LoggedBody { queued: Some(Queued::Tier { tier, .. }), .. }) => Some(tier),
+            Place::Log(_) | Place::Glass(_) => None,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::limits::NAMED_MAX;
 use crate::objects::commit::{bodies, require_object, rows_in};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{
-    self, BodyRow, DAMAGED, FAILED, QUEUE, QueueRow, RESTORES, RestoreRow, UNCONFIRMED,
+    self, BodyRow, DAMAGED, FAILED, Place, QUEUE, QueueRow, RESTORES, RestoreRow, UNCONFIRMED,
     UnconfirmedRow,
 };
 use crate::state::ArchiveState;
@@ -533,7 +533,7 @@ pub(crate) fn locate(
     let mut places = Vec::new();
     for (index, body) in (0..).zip(bodies(&*view, &object)?) {
         places.extend(off_glass(index, &body));
-        for shard in &body.shards {
+        for shard in body.shards() {
             let Some(place) = state.platters.place(&*view, shard)? else { continue };
             places.push(ShardLocation {
                 body: index,
@@ -553,11 +553,11 @@ pub(crate) fn locate(
 
 /// Returns the location of a body in a log or in a tier of objects, if it is there.
 fn off_glass(index: u32, body: &BodyRow) -> Option<ShardLocation> {
-    let residence = match (&body.log, body.queued, &body.tier) {
-        (Some(_), Some(_), _) => "staged",
-        (Some(_), None, _) => "online",
-        (None, _, Some(_)) => "tier",
-        (None, _, None) => return None,
+    let residence = match &body.place {
+        Place::Log(log) if log.queued.is_some() => "staged",
+        Place::Log(_) => "online",
+        Place::Tier(_) => "tier",
+        Place::Glass(_) => return None,
     };
     Some(ShardLocation {
         body: index,
@@ -567,7 +567,7 @@ fn off_glass(index: u32, body: &BodyRow) -> Option<ShardLocation> {
         track_last: 0,
         bytes: cipher_bytes(body.bytes),
         residence: residence.to_owned(),
-        tier: body.tier.as_ref().map(ToString::to_string),
+        tier: body.tier().map(ToString::to_string),
         slot: None,
     })
 }

@@ -13,7 +13,7 @@ use crate::objects::classes::Home;
 use crate::objects::labels::{Labels, Retention, RetentionMode, Tags};
 use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::objects::object::{ObjectMeta, StorageClass};
-use crate::rows::{BodyRow, ObjectRow};
+use crate::rows::{BodyRow, LoggedBody, ObjectRow, Place};
 use crate::state::ArchiveState;
 
 pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
@@ -91,11 +91,7 @@ pub(crate) fn body_row(kind: LogKind) -> BodyRow {
         key_slot: 1,
         bytes: 0,
         digest: 0,
-        log: Some((kind, Vec::new())),
-        queued: None,
-        shards: Vec::new(),
+        place: Place::Log(LoggedBody::new(kind, Vec::new(), Vec::new())),
         restored: None,
-        framing: Vec::new(),
-        tier: None,
     }
 }

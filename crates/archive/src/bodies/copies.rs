@@ -26,7 +26,7 @@ use crate::bodies::log::{Extent, LogKind, LogReader};
 use crate::limits::{
     CHECK_FRAMES_MAX, CHUNK_BYTES, FRAME_BYTES, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
 };
-use crate::objects::commit::{Retired, account, bodies, find_object, rows_in};
+use crate::objects::commit::{Retired, bodies, find_object, rows_in};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::state::ArchiveState;
@@ -111,8 +111,7 @@ pub(crate) fn remove(
     let mut retired = Retired::default();
     for (index, mut body) in (0..).zip(bodies(tx, &object)?) {
         if let Some(extents) = body.restored.take() {
-            account(tx, LogKind::Restored, &extents, false)?;
-            retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
+            retired.remove(tx, LogKind::Restored, &extents)?;
             rows::put(tx, BODIES, rows::body_key(object.object_id, index), &body)?;
         }
     }

@@ -29,7 +29,7 @@ use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::log::{LogKind, LogWriter};
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::objects::object::BodyClaim;
-use crate::rows::BodyRow;
+use crate::rows::{BodyRow, LoggedBody, Place};
 use crate::space::Admission;
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
@@ -306,12 +306,8 @@ impl Ingest {
             key_slot: key.slot,
             bytes: digests.bytes,
             digest,
-            log: Some((self.kind, writer.extents())),
-            queued: None,
-            shards: Vec::new(),
+            place: Place::Log(LoggedBody::new(self.kind, writer.extents(), writer.framing())),
             restored: None,
-            framing: writer.framing(),
-            tier: None,
         };
         Ok((IngestedBody { row, digests, key, writer }, described))
     }

@@ -16,7 +16,7 @@ use fulgurite_glass::Platters;
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{dequeue, queued_body, rows_in};
-use crate::rows::{self, BODIES, BodyRow, DAMAGED, QUEUE, QueueRow};
+use crate::rows::{self, BODIES, BodyRow, DAMAGED, LoggedBody, Place, QUEUE, QueueRow, Queued};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result, tiers};
 
@@ -28,7 +28,12 @@ pub(crate) fn quarantine(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> 
         bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
         "staged bytes differ from what was ingested; the body stays staged"
     );
-    Platters::release_shards(tx, &std::mem::take(&mut body.shards))?;
+    Platters::release_shards(tx, body.shards())?;
+    if let Place::Log(LoggedBody { queued: Some(Queued::Glass { placed, .. }), .. }) =
+        &mut body.place
+    {
+        placed.clear();
+    }
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
     dequeue(tx, sequence)
@@ -48,9 +53,9 @@ pub(crate) fn requeue(state: &Arc<ArchiveState>) -> Result<()> {
                 tx.delete(DAMAGED, key.clone())?;
                 let body_key = rows::body_key(queue.object_id, queue.index);
                 let body: Option<BodyRow> = rows::get(tx, BODIES, &body_key)?;
-                if let Some(tier) = body.and_then(|body| body.tier) {
+                if let Some(tier) = body.as_ref().and_then(BodyRow::tier) {
                     let sequence = KeyReader::new(&key).u64()?;
-                    tiers::enqueue(tx, &tier, sequence, &queue)?;
+                    tiers::enqueue(tx, tier, sequence, &queue)?;
                     continue;
                 }
                 bytes += queue.bytes;

@@ -20,7 +20,7 @@ use crate::bodies::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::bodies::quarantine::quarantine;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::objects::commit::{account, dequeue, queued_body, rows_in};
-use crate::rows::{self, BODIES, BodyRow, OBJECTS, QUEUE, QueueRow, Shard};
+use crate::rows::{self, BODIES, LoggedBody, OBJECTS, Place, QUEUE, QueueRow, Queued, Shard};
 use crate::state::ArchiveState;
 use crate::tiers::schedule_copy_removal;
 use crate::{ArchiveError, Result};
@@ -36,9 +36,9 @@ impl StagedBodies {
     }
 }
 
-/// Returns how many bytes of a body are on glass without a gap, from its start.
-fn placed_bytes(body: &BodyRow) -> u64 {
-    body.shards.iter().fold(
+/// Returns how many bytes of a body `placed` has without a gap, from its start.
+fn placed_bytes(placed: &[Shard]) -> u64 {
+    placed.iter().fold(
         0,
         |end, shard| {
             if shard.body_offset == end { end + shard.bytes } else { end }
@@ -58,7 +58,7 @@ fn waiting_in(view: &dyn ReadView, place: u64) -> Result<Option<WaitingBody>> {
         file: queue.object_id,
         affinity_key,
         bytes: cipher_bytes(body.bytes),
-        from: placed_bytes(&body),
+        from: placed_bytes(body.shards()),
         entry_bytes: u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX),
     }))
 }
@@ -93,8 +93,10 @@ impl StagedBodies {
     /// Opens the staged bytes of a body, pinned.
     fn pinned(&self, place: u64) -> Result<Option<LogReader>> {
         let found = queued_body(&*self.0.kv.snapshot(), place)?;
-        let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
-        let reader = self.0.log(LogKind::Staging).reader(extents);
+        let Some(log) = found.as_ref().and_then(|(_, _, body)| body.in_log()) else {
+            return Ok(None);
+        };
+        let reader = self.0.log(LogKind::Staging).reader(log.extents.clone());
         // A delete removes the queue row first and may have freed the bytes before they were
         // pinned.
         let key = rows::sequence_key(place);
@@ -135,7 +137,7 @@ impl Bodies for StagedBodies {
             body: body.body_id,
             bytes: cipher_bytes(body.bytes),
             digest: body.digest,
-            placed: body.shards,
+            placed: body.shards().to_vec(),
         }))
     }
 
@@ -208,30 +210,29 @@ fn release(
     let Some((queue, mut object, mut body)) = queued_body(tx, place)? else {
         return Ok(Vec::new());
     };
-    let is_known = body
-        .shards
+    let Place::Log(log) = &mut body.place else { return Ok(Vec::new()) };
+    let Some(Queued::Glass { placed, .. }) = &mut log.queued else { return Ok(Vec::new()) };
+    let is_known = placed
         .iter()
         .any(|known| known.platter == shard.platter && known.body_offset == shard.body_offset);
     // If an earlier shard was lost with its platter, the body goes to another set from there on.
-    let follows = shard.body_offset <= placed_bytes(&body);
-    if !is_known && follows {
-        let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
+    if !is_known && shard.body_offset <= placed_bytes(placed) {
+        let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(placed)
             .into_iter()
             .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
         Platters::release_shards(tx, &stale)?;
-        body.shards = before;
-        body.shards.push(shard);
+        *placed = before;
+        placed.push(shard);
         released.bytes += shard.bytes;
     }
     let mut freed = Vec::new();
-    if placed_bytes(&body) == cipher_bytes(body.bytes) {
-        if let Some((kind, extents)) = body.detach_log() {
-            account(tx, kind, &extents, false)?;
-            debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
-            freed = extents;
-            schedule_copy_removal(tx, &body)?;
-        }
-        body.queued = None;
+    if placed_bytes(placed) == cipher_bytes(body.bytes) {
+        let shards = std::mem::take(placed);
+        debug_assert_eq!(log.kind, LogKind::Staging, "archived bodies are staged");
+        freed = log.all_extents();
+        account(tx, log.kind, &freed, false)?;
+        body.place = Place::Glass(shards);
+        schedule_copy_removal(tx, &body)?;
         dequeue(tx, place)?;
         released.bodies += 1;
         object.bodies_staged -= 1;
@@ -268,13 +269,18 @@ fn requeue(
     for &place in places {
         // Deleted meanwhile, or moved before a crash.
         let Some((mut queue, _, mut body)) = queued_body(tx, place)? else { continue };
+        let Place::Log(LoggedBody { queued: Some(Queued::Glass { sequence, .. }), .. }) =
+            &mut body.place
+        else {
+            continue;
+        };
         let new = rows::with_totals(tx, |totals| {
             totals.sequence += 1;
             totals.sequence
         })?;
         tx.delete(QUEUE, rows::sequence_key(place))?;
         queue.arrived = now;
-        body.queued = Some(new);
+        *sequence = new;
         rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
         rows::put(tx, QUEUE, rows::sequence_key(new), &queue)?;
         range = Some(range.map_or(new..=new, |range| *range.start()..=new));

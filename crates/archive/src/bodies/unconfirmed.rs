@@ -36,7 +36,8 @@ use crate::objects::names::ObjectName;
 use crate::recover::evidence::{Bodies, BodyEvidence};
 use crate::recover::logs::{self, Segment};
 use crate::rows::{
-    self, BODIES, BodyRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS, UNCONFIRMED, UnconfirmedRow,
+    self, BODIES, BodyRow, LoggedBody, OBJECTS, ObjectRow, PARTS, PartRow, Place, SHREDS,
+    UNCONFIRMED, UnconfirmedRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -294,12 +295,8 @@ impl UnconfirmedEntry {
             key_slot: self.body.index,
             bytes: self.bytes,
             digest: self.digest,
-            log: Some((kind, extents)),
-            queued: None,
-            shards: Vec::new(),
+            place: Place::Log(LoggedBody::new(kind, extents, found.framing_in(kind))),
             restored: None,
-            framing: found.framing_in(kind),
-            tier: None,
         };
         UnconfirmedRow { object_id: self.object_id, version: self.name.version, body }
     }

@@ -13,8 +13,8 @@ use crate::objects::names::{BucketName, ObjectKey, ObjectName};
 use crate::objects::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, EXPIRIES, FAILED, OBJECTS,
-    ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS, UNCONFIRMED,
-    UnconfirmedRow,
+    ObjectRow, Place, QUEUE, QueueRow, Queued, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
+    UNCONFIRMED, UnconfirmedRow,
 };
 use crate::{ArchiveError, Result, tiers};
 
@@ -23,6 +23,19 @@ use crate::{ArchiveError, Result, tiers};
 pub(crate) struct Retired {
     pub(crate) keys: Vec<(u32, ObjectId)>,
     pub(crate) extents: Vec<(LogKind, Extent)>,
+}
+
+impl Retired {
+    /// Removes extents from the live bytes of their segments, to be freed.
+    pub(crate) fn remove(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        kind: LogKind,
+        extents: &[Extent],
+    ) -> Result<()> {
+        self.extents.extend(extents.iter().map(|&extent| (kind, extent)));
+        account(tx, kind, extents, false)
+    }
 }
 
 /// Returns the first `limit` rows of `range` with their keys.
@@ -173,12 +186,15 @@ pub(crate) fn insert_object(
     row.bodies_staged = if is_staged { row.body_count } else { 0 };
     for (index, body) in (0..).zip(&mut bodies) {
         if is_staged {
+            let Place::Log(log) = &mut body.place else {
+                let what = format!("body {} is in no log before it is committed", body.body_id);
+                return Err(ArchiveError::Internal { what });
+            };
             let sequence = rows::with_totals(tx, |totals| {
                 totals.sequence += 1;
                 totals.sequence
             })?;
-            body.queued = Some(sequence);
-            let queued = QueueRow {
+            let queue = QueueRow {
                 object_id: row.object_id,
                 index,
                 name: ObjectName::new(bucket, key, row.version),
@@ -187,12 +203,13 @@ pub(crate) fn insert_object(
             };
             match &row.home {
                 Home::Tier(tier) => {
-                    body.tier = Some(tier.clone());
-                    tiers::enqueue(tx, tier, sequence, &queued)?;
+                    log.queued = Some(Queued::Tier { sequence, tier: tier.clone() });
+                    tiers::enqueue(tx, tier, sequence, &queue)?;
                 }
                 Home::Glass | Home::Online => {
+                    log.queued = Some(Queued::Glass { sequence, placed: Vec::new() });
                     rows::with_totals(tx, |totals| totals.staged_bytes += body.bytes)?;
-                    rows::put(tx, QUEUE, rows::sequence_key(sequence), &queued)?;
+                    rows::put(tx, QUEUE, rows::sequence_key(sequence), &queue)?;
                 }
             }
         }
@@ -280,25 +297,23 @@ pub(crate) fn retire_body(
     rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)?;
     rows::mark_for_purge(tx)?;
     retired.keys.push((body.key_slot, body.body_id));
-    if let Some((kind, extents)) = body.in_log() {
-        account(tx, kind, &extents, false)?;
-        retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+    if let Some(log) = body.in_log() {
+        retired.remove(tx, log.kind, &log.all_extents())?;
         tiers::schedule_copy_removal(tx, body)?;
+        match &log.queued {
+            Some(Queued::Tier { sequence, tier }) => tiers::dequeue_move(tx, tier, *sequence)?,
+            Some(Queued::Glass { sequence, .. }) => dequeue(tx, *sequence)?,
+            None => {}
+        }
     }
     if let Some(extents) = &body.restored {
-        account(tx, LogKind::Restored, extents, false)?;
-        retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
+        retired.remove(tx, LogKind::Restored, extents)?;
     }
-    match (&body.tier, body.queued) {
-        (Some(tier), Some(sequence)) => tiers::dequeue_move(tx, tier, sequence)?,
-        (None, Some(sequence)) => dequeue(tx, sequence)?,
-        (_, None) => {}
-    }
-    if let Some(tier) = &body.tier {
+    if let Some(tier) = body.tier() {
         // Also for a body that is not there yet: it may be on its way.
         rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
-    Ok(Platters::release_shards(tx, &body.shards)?)
+    Ok(Platters::release_shards(tx, body.shards())?)
 }
 
 pub(crate) fn delete_shred_rows(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Result<()> {
@@ -311,8 +326,8 @@ pub(crate) fn delete_shred_rows(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -
 /// Adds new bodies' extents to the live bytes of their segments.
 pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Result<()> {
     for body in bodies {
-        if let Some((kind, extents)) = body.in_log() {
-            account(tx, kind, &extents, true)?;
+        if let Some(log) = body.in_log() {
+            account(tx, log.kind, &log.all_extents(), true)?;
         }
     }
     let slots = bodies.iter().map(|body| body.key_slot.saturating_add(1)).max();

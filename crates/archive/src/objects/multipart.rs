@@ -35,7 +35,7 @@ use crate::objects::object::{
     BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::objects::put::check_meta;
-use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
+use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, Place, UPLOADS, UploadRow};
 use crate::state::ArchiveState;
 use crate::tiers::AcknowledgedCopies;
 use crate::{ArchiveError, Result};
@@ -68,8 +68,8 @@ impl UploadName {
     fn log(&self, view: &dyn ReadView, upload: &UploadRow) -> Result<LogKind> {
         let range = KeyRange::prefix(&self.upload.to_bytes());
         let first: Vec<(Vec<u8>, PartRow)> = rows_in(view, PARTS, &range, 1)?;
-        let found = first.into_iter().find_map(|(_, part)| part.body.log);
-        Ok(found.map_or_else(|| upload.home.log(), |(kind, _)| kind))
+        let found = first.iter().find_map(|(_, part)| part.body.in_log());
+        Ok(found.map_or_else(|| upload.home.log(), |log| log.kind))
     }
 
     pub(crate) fn parts(&self, view: &dyn ReadView) -> Result<Vec<(u32, PartRow)>> {
@@ -538,7 +538,9 @@ impl PendingCompletion {
         let mut bodies = Vec::with_capacity(chosen.len());
         for (index, PartRow { mut body, checksum, .. }) in (0..).zip(chosen) {
             let Some(&place) = places.get(&body.body_id) else { return Ok(None) };
-            body.framing.push(place);
+            if let Place::Log(log) = &mut body.place {
+                log.framing.push(place);
+            }
             bodies.push(body);
             if let Some(checksum) = checksum {
                 rows::put(tx, CHECKSUMS, rows::body_key(row.object_id, index), &checksum)?;
@@ -557,8 +559,8 @@ impl PendingCompletion {
 
 /// Returns the log that all parts of an object are in.
 fn log_of(parts: &[PartRow], object: &ObjectRow) -> LogKind {
-    let first = parts.iter().find_map(|part| part.body.log.as_ref());
-    first.map_or_else(|| object.home.log(), |&(kind, _)| kind)
+    let first = parts.iter().find_map(|part| part.body.in_log());
+    first.map_or_else(|| object.home.log(), |log| log.kind)
 }
 
 fn delete_upload_rows(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {

@@ -22,7 +22,7 @@ use crate::objects::commit::{bodies, require_object};
 use crate::objects::names::{BucketName, ObjectKey};
 use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
 use crate::objects::parts;
-use crate::rows::{BodyRow, ObjectRow};
+use crate::rows::{BodyRow, ObjectRow, Place};
 use crate::state::ArchiveState;
 use crate::tiers::{ObjectTier, TierReader};
 use crate::{ArchiveError, Result};
@@ -154,11 +154,11 @@ pub(crate) fn open_bodies(state: &Arc<ArchiveState>, bodies: &[BodyRow]) -> Resu
     let (mut spans, mut extents) = (VecDeque::new(), Vec::new());
     let (mut start, mut kind) = (0, LogKind::Online);
     for body in bodies.iter().filter(|body| body.bytes > 0) {
-        let (log, found) = body.log.clone().ok_or_else(|| ArchiveError::Corrupt {
+        let log = body.in_log().ok_or_else(|| ArchiveError::Corrupt {
             what: format!("body {} is in no log", body.body_id),
         })?;
-        kind = log;
-        extents.extend(found);
+        kind = log.kind;
+        extents.extend_from_slice(&log.extents);
         spans.push_back(Span {
             cipher: BodyCipher::new(&state.keys.load(body.key_slot, body.body_id)?, body.body_id),
             origin: Origin::Log(start),
@@ -227,14 +227,13 @@ fn body_location<'a>(
     from_copy: bool,
     body: &BodyRow,
 ) -> Result<BodyLocation<'a>> {
-    let found = if from_copy {
-        body.restored.clone().map(|extents| BodyLocation::Log(LogKind::Restored, extents))
-    } else if let Some((kind, extents)) = body.log.clone() {
-        Some(BodyLocation::Log(kind, extents))
-    } else if let Some(tier) = &body.tier {
-        Some(BodyLocation::Tier(state.tiers.get(tier)?))
-    } else {
-        None
+    let found = match &body.place {
+        _ if from_copy => {
+            body.restored.clone().map(|extents| BodyLocation::Log(LogKind::Restored, extents))
+        }
+        Place::Log(log) => Some(BodyLocation::Log(log.kind, log.extents.clone())),
+        Place::Tier(tier) => Some(BodyLocation::Tier(state.tiers.get(tier)?)),
+        Place::Glass(_) => None,
     };
     found.ok_or_else(|| ArchiveError::Corrupt {
         what: format!("body {} of object {} has no readable copy", body.body_id, object.object_id),

@@ -34,9 +34,10 @@ impl BodyReader {
 
     /// Whether the bytes of a body in a log match the ingested ones.
     pub(super) fn is_intact(&mut self, files: &Files, body: &BodyRow) -> bool {
-        let Some((kind, extents)) = &body.log else { return true };
+        let Some(log) = body.in_log() else { return true };
         let mut crc = cipher_crc();
-        let read = extents.iter().try_for_each(|&extent| self.read(files, *kind, extent, &mut crc));
+        let mut extents = log.extents.iter();
+        let read = extents.try_for_each(|&extent| self.read(files, log.kind, extent, &mut crc));
         read.is_ok() && crc.finalize() == body.digest
     }
 
@@ -94,6 +95,7 @@ mod tests {
     use fulgurite_units::ObjectId;
 
     use super::*;
+    use crate::rows::{LoggedBody, Place};
 
     const KIND: LogKind = LogKind::Staging;
     const BODIES: usize = 40;
@@ -120,7 +122,7 @@ mod tests {
             BodyRow {
                 body_id: ObjectId::from_bytes([u8::try_from(number).unwrap(); 16]),
                 digest: crc.finalize(),
-                log: Some((KIND, extents.to_vec())),
+                place: Place::Log(LoggedBody::new(KIND, extents.to_vec(), Vec::new())),
                 ..crate::testing::body_row(KIND)
             }
         };

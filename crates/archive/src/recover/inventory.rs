@@ -62,7 +62,7 @@ impl<'a> Inventory<'a> {
 
     /// Whether the log extents in a row lie within existing segments.
     pub(super) fn holds_body(&self, body: &BodyRow) -> bool {
-        body.log.as_ref().is_some_and(|(kind, extents)| self.holds(*kind, extents))
+        body.in_log().is_some_and(|log| self.holds(log.kind, &log.extents))
     }
 }
 
@@ -88,7 +88,7 @@ impl StorageCheck for Inventory<'_> {
     }
 
     fn may_be_torn(&self, body: &CompleteBody) -> bool {
-        let kind = body.row.log.as_ref().map(|&(kind, _)| kind);
+        let kind = body.row.in_log().map(|log| log.kind);
         kind.zip(body.written)
             .is_some_and(|(kind, written)| self.tails.contains(&(kind, written.segment)))
     }
@@ -96,8 +96,8 @@ impl StorageCheck for Inventory<'_> {
     #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
     fn torn(&mut self, bodies: &[&CompleteBody]) -> BTreeSet<ObjectId> {
         let place = |body: &BodyRow| {
-            let (kind, extents) = body.log.as_ref()?;
-            extents.first().map(|extent| (*kind, extent.segment, extent.offset))
+            let log = body.in_log()?;
+            log.extents.first().map(|extent| (log.kind, extent.segment, extent.offset))
         };
         let wanted = bodies.iter().filter(|body| self.may_be_torn(body)).map(|body| &body.row);
         let mut wanted: Vec<_> = wanted.map(|row| (place(row), row)).collect();

@@ -26,7 +26,7 @@ use crate::bodies::entry::Entry;
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::TierName;
 use crate::objects::names::{BucketName, ObjectKey};
-use crate::rows::{BodyRow, Shard};
+use crate::rows::{BodyRow, LoggedBody, Place, Shard};
 
 /// An object with all of its bodies.
 #[derive(Debug)]
@@ -248,35 +248,38 @@ fn place(
 ) -> Option<CompleteBody> {
     let bytes = cipher_bytes(known.entry.body_bytes);
     let row = found.row.as_deref();
-    let recorded = row.and_then(|row| row.log.clone()).filter(|(kind, extents)| {
-        extents.iter().map(|extent| extent.bytes).sum::<u64>() == bytes
-            && storage.holds(*kind, extents)
+    let row_log = row.and_then(BodyRow::in_log);
+    let recorded = row_log.filter(|log| {
+        log.extents.iter().map(|extent| extent.bytes).sum::<u64>() == bytes
+            && storage.holds(log.kind, &log.extents)
     });
+    let recorded = recorded.map(|log| (log.kind, log.extents.clone()));
     let log_extents = found.log_extents(bytes).or(recorded);
     let shards = on_glass(&found, row, bytes, storage);
     let is_safe = shards.iter().all(|shard| storage.is_safe_on(shard.platter));
     let is_on_glass = !shards.is_empty() && (is_safe || log_extents.is_none());
-    // Staged bytes are more reliable: a copy in a tier may not have been read back.
-    let tier = found.tiers.first().cloned().filter(|_| !is_on_glass && log_extents.is_none());
-    let log = if is_on_glass || tier.is_some() { None } else { Some(log_extents?) };
-    let framing = match &log {
-        Some((kind, _)) if !found.framing.is_empty() => found.framing_in(*kind),
-        Some(_) => row.map(|row| row.framing.clone()).unwrap_or_default(),
-        None => Vec::new(),
+    let place = match log_extents {
+        _ if is_on_glass => Place::Glass(shards),
+        // Staged bytes are more reliable: a copy in a tier may not have been read back.
+        Some((kind, extents)) => {
+            let framing = match row_log {
+                Some(log) if found.framing.is_empty() => log.framing.clone(),
+                _ => found.framing_in(kind),
+            };
+            Place::Log(LoggedBody::new(kind, extents, framing))
+        }
+        None => Place::Tier(found.tiers.first()?.clone()),
     };
-    let copies = found.tiers.iter().skip(usize::from(tier.is_some())).cloned().collect();
+    let is_in_tier = matches!(place, Place::Tier(_));
+    let copies = found.tiers.iter().skip(usize::from(is_in_tier)).cloned().collect();
     let restored = row.and_then(|row| row.restored.clone());
     let row = BodyRow {
         body_id,
         key_slot: known.slot.index,
         bytes: known.entry.body_bytes,
         digest: known.entry.body_digest,
-        log,
-        queued: None,
-        shards: if is_on_glass { shards } else { Vec::new() },
+        place,
         restored: restored.filter(|extents| storage.holds(LogKind::Restored, extents)),
-        framing,
-        tier,
     };
     let part_checksum = known.entry.part_checksum.clone().map(Box::new);
     Some(CompleteBody { row, written: known.written, copies, part_checksum })
@@ -290,7 +293,7 @@ fn on_glass(
     storage: &dyn StorageCheck,
 ) -> Vec<Shard> {
     let mut shards = contiguous(&found.shards, found.listed_bytes);
-    let recorded = row.map_or(&[][..], |row| &row.shards);
+    let recorded = row.map_or(&[][..], BodyRow::shards);
     if shards.is_empty() || found.listed_bytes != bytes {
         // The lists of lost platters are missing, but the catalog has their content.
         let is_whole = recorded.iter().map(|shard| shard.bytes).sum::<u64>() == bytes;

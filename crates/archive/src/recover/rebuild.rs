@@ -19,8 +19,8 @@ use crate::objects::names::ObjectName;
 use crate::objects::object::Residence;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, EXPIRIES, ExpiryRow, META, MOVES,
-    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, REMOVALS, RESTORES, RestoreRow, Row, SEGMENTS,
-    SHREDS, Totals, UNCONFIRMED, UPLOADS, UnconfirmedRow,
+    OBJECTS, ObjectRow, PARTS, Place, QUEUE, QueueRow, Queued, REMOVALS, RESTORES, RestoreRow, Row,
+    SEGMENTS, SHREDS, Totals, UNCONFIRMED, UPLOADS, UnconfirmedRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -84,13 +84,13 @@ impl Tally {
 
     /// Counts a body that a row names.
     fn add(&mut self, body: &BodyRow) {
-        if let Some((kind, extents)) = body.in_log() {
-            self.count(kind, &extents);
+        if let Some(log) = body.in_log() {
+            self.count(log.kind, &log.all_extents());
         }
         if let Some(extents) = &body.restored {
             self.count(LogKind::Restored, extents);
         }
-        for shard in &body.shards {
+        for shard in body.shards() {
             *self.live.entry(shard.platter).or_default() += shard.bytes;
         }
         self.key_slots = self.key_slots.max(body.key_slot.saturating_add(1));
@@ -181,18 +181,22 @@ fn enqueue(
         let object = &mut objects[at];
         let home = home(object, classes);
         for (index, body) in (0..).zip(&mut object.bodies) {
-            if home == Home::Online || body.row.log.is_none() {
-                continue;
-            }
-            tally.totals.sequence += 1;
-            body.row.queued = Some(tally.totals.sequence);
+            let Place::Log(log) = &mut body.row.place else { continue };
+            let totals = &mut tally.totals;
+            let sequence = totals.sequence + 1;
+            log.queued = match &home {
+                Home::Online => continue,
+                Home::Tier(tier) => {
+                    totals.moving_bytes += body.row.bytes;
+                    Some(Queued::Tier { sequence, tier: tier.clone() })
+                }
+                Home::Glass => {
+                    totals.staged_bytes += body.row.bytes;
+                    Some(Queued::Glass { sequence, placed: Vec::new() })
+                }
+            };
+            totals.sequence = sequence;
             queue.push((at, index));
-            if let Home::Tier(tier) = &home {
-                tally.totals.moving_bytes += body.row.bytes;
-                body.row.tier = Some(tier.clone());
-            } else {
-                tally.totals.staged_bytes += body.row.bytes;
-            }
         }
     }
     queue
@@ -200,11 +204,12 @@ fn enqueue(
 
 /// Returns the home of an object, depending on where it was found.
 fn home(object: &CompleteObject, classes: &Classes) -> Home {
-    let is_online = |body: &CompleteBody| matches!(body.row.log, Some((LogKind::Online, _)));
-    if object.bodies.iter().any(|body| !body.row.shards.is_empty()) {
+    let is_online =
+        |body: &CompleteBody| body.row.in_log().is_some_and(|log| log.kind == LogKind::Online);
+    if object.bodies.iter().any(|body| matches!(body.row.place, Place::Glass(_))) {
         Home::Glass
-    } else if let Some(tier) = object.bodies.iter().find_map(|body| body.row.tier.clone()) {
-        Home::Tier(tier)
+    } else if let Some(tier) = object.bodies.iter().find_map(|body| body.row.tier()) {
+        Home::Tier(tier.clone())
     } else if object.bodies.iter().any(is_online) {
         Home::Online
     } else {
@@ -221,7 +226,7 @@ fn finish(
 ) -> Result<FinalObject> {
     let CompleteObject { entry, mut bodies, .. } = object;
     let entry = *entry;
-    let staged = bodies.iter().filter(|body| body.row.log.is_some()).count();
+    let staged = bodies.iter().filter(|body| body.row.in_log().is_some()).count();
     let staged = if home == Home::Online { 0 } else { staged };
     let mut row = ObjectRow {
         object_id: entry.object_id,
@@ -261,8 +266,8 @@ fn finish(
 /// removed.
 fn write_copies(writer: &mut Writer<'_>, body: &CompleteBody) -> Result<()> {
     let CompleteBody { row, copies, .. } = body;
-    let mut is_wanted = row.log.is_some();
-    for tier in copies.iter().filter(|tier| row.tier.as_ref() != Some(tier)) {
+    let mut is_wanted = row.in_log().is_some();
+    for tier in copies.iter().filter(|tier| row.tier() != Some(tier)) {
         if std::mem::take(&mut is_wanted) {
             writer.put(COPIES, rows::copy_key(row.body_id), tier)?;
         } else {
@@ -304,7 +309,7 @@ fn bulk_load(kv: &FjallStore, objects: &[FinalObject], queue: &[(usize, u32)]) -
         };
         rows::encode(&queued)
     };
-    let tier = |at: usize, index: u32| objects[at].bodies[index as usize].row.tier.as_ref();
+    let tier = |at: usize, index: u32| objects[at].bodies[index as usize].row.tier();
     let places = || queue.iter().zip(1..).map(|(&(at, index), sequence)| (at, index, sequence));
     let for_glass = places().filter(|&(at, index, _)| tier(at, index).is_none());
     let queue_rows = for_glass

@@ -185,7 +185,7 @@ impl Uploads {
     /// Adds a part that a log has and the catalog did not, with its upload.
     pub(super) fn add(&mut self, part: &PartEntry, body: BodyRow, classes: &Classes) {
         let key = rows::upload_key(&part.bucket, &part.key, part.upload_id);
-        let is_online = matches!(body.log, Some((LogKind::Online, _)));
+        let is_online = body.in_log().is_some_and(|log| log.kind == LogKind::Online);
         let home = if is_online { Home::Online } else { classes.staged(part.class) };
         self.uploads.entry(key).or_insert_with(|| UploadRow {
             initiated: part.initiated,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::KeyValue as _;
 use fulgurite_glass::{cipher_crc, joined_crc};
-use fulgurite_restore::{Piece, Place, TierIndex};
+use fulgurite_restore::{self as restore, Piece, TierIndex};
 use fulgurite_units::{ByteCount, ErrorKind, Instant, ObjectId, PlatterId};
 
 use crate::bodies::cipher::cipher_bytes;
@@ -13,7 +13,7 @@ use crate::bodies::log::{Extent, LogReader, LogWriter};
 use crate::limits::{CHUNK_BYTES, RESTORE_COPIES_MAX, RESTORE_DAMAGED_ROUNDS, RESTORE_ROUNDS_MAX};
 use crate::objects::classes::TierName;
 use crate::objects::commit::{bodies, find_object};
-use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
+use crate::rows::{self, BODIES, BodyRow, Place, RestoreRow, Shard};
 use crate::space::Admission;
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
@@ -138,12 +138,14 @@ impl CopyTask {
             .collect();
         let mut pieces = Vec::new();
         for (part, item) in parts.iter().enumerate() {
-            if item.body.log.is_some() {
-                pieces.push(Source::Whole { part });
-            } else if let Some(tier) = &item.body.tier {
-                pieces.push(Source::Tier { part, tier: index_of(state, tier)? });
-            } else {
-                pieces.extend(item.body.shards.iter().map(|&shard| Source::Glass { part, shard }));
+            match &item.body.place {
+                Place::Log(_) => pieces.push(Source::Whole { part }),
+                Place::Tier(tier) => {
+                    pieces.push(Source::Tier { part, tier: index_of(state, tier)? });
+                }
+                Place::Glass(shards) => {
+                    pieces.extend(shards.iter().map(|&shard| Source::Glass { part, shard }));
+                }
             }
         }
         if pieces.is_empty() {
@@ -269,12 +271,12 @@ impl CopyTask {
 }
 
 /// Converts a platter to the controller's place.
-fn place(platter: PlatterId) -> Place {
-    Place::new(u128::from_le_bytes(platter.to_bytes()))
+fn place(platter: PlatterId) -> restore::Place {
+    restore::Place::new(u128::from_le_bytes(platter.to_bytes()))
 }
 
 /// Converts the controller's place to the platter.
-pub(super) fn platter(place: Place) -> PlatterId {
+pub(super) fn platter(place: restore::Place) -> PlatterId {
     PlatterId::from_bytes(place.get().to_le_bytes())
 }
 
@@ -289,10 +291,10 @@ fn reservation(state: &ArchiveState, part: &Part) -> Result<Reservation> {
 /// Pins the staged bytes of a body, if they still exist. The row is read again after pinning,
 /// because sealing may have released the bytes before.
 fn pin_staged(state: &ArchiveState, object: ObjectId, part: &Part) -> Result<Option<LogReader>> {
-    let Some((kind, extents)) = part.body.log.clone() else { return Ok(None) };
-    let reader = state.log(kind).reader(extents);
+    let Some(log) = part.body.in_log() else { return Ok(None) };
+    let reader = state.log(log.kind).reader(log.extents.clone());
     let now: Option<BodyRow> = rows::get(&*state.kv, BODIES, &rows::body_key(object, part.index))?;
-    Ok(now.is_some_and(|row| row.log.is_some()).then_some(reader))
+    Ok(now.is_some_and(|row| row.in_log().is_some()).then_some(reader))
 }
 
 /// Returns the controller's index of a tier: glass is the first, tiers of objects follow by name.

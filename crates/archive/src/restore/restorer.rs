@@ -533,7 +533,10 @@ impl Driver {
         let Some(copy_task) = self.known.get(&piece.restore) else { return };
         let (body, writer) = (copy_task.part(part).body.clone(), copy_task.writer(part));
         let state = Arc::clone(&self.ctx.state);
-        let tier = body.tier.as_ref().map(|tier| state.tiers.get(tier));
+        let tier = match &body.place {
+            rows::Place::Tier(tier) => Some(state.tiers.get(tier)),
+            rows::Place::Log(_) | rows::Place::Glass(_) => None,
+        };
         let inbox = self.inbox.clone();
         match tier {
             Some(Ok(tier)) => tier.fetch(body, writer, due, move |copied| {

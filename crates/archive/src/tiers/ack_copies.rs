@@ -79,7 +79,7 @@ impl AcknowledgedCopies {
             let place = (index, body.bytes, body.digest);
             let entry = Entry::build(name.clone(), created, object, place);
             let entry = entry.with_part(checksum.clone());
-            let Some((kind, extents)) = body.log.clone() else {
+            let Some(log) = body.in_log() else {
                 let what = format!("body {} is in no log before it is committed", body.body_id);
                 return Err(ArchiveError::Internal { what });
             };
@@ -87,7 +87,7 @@ impl AcknowledgedCopies {
                 state,
                 &entry,
                 body,
-                state.log(kind).reader(extents),
+                state.log(log.kind).reader(log.extents.clone()),
             )?);
         }
         let mut pins = Vec::with_capacity(bodies.len());

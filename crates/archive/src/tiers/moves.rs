@@ -24,8 +24,10 @@ use crate::bodies::entry::Entry;
 use crate::bodies::log::LogReader;
 use crate::limits::TIER_BATCH;
 use crate::objects::classes::TierName;
-use crate::objects::commit::{Retired, account, object_of, rows_in};
-use crate::rows::{self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
+use crate::objects::commit::{Retired, object_of, rows_in};
+use crate::rows::{
+    self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, Place, QueueRow, REMOVALS,
+};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};
 
@@ -136,8 +138,8 @@ impl Mover {
         let Some(object) = object_of(&*view, queue)? else { return Ok(None) };
         let key = rows::body_key(queue.object_id, queue.index);
         let Some(body) = rows::get::<BodyRow>(&*view, BODIES, &key)? else { return Ok(None) };
-        let Some((kind, extents)) = body.log.clone() else { return Ok(None) };
-        let reader = self.state.log(kind).reader(extents);
+        let Some(log) = body.in_log() else { return Ok(None) };
+        let reader = self.state.log(log.kind).reader(log.extents.clone());
         // A delete removes the row first and may have freed the bytes before they were pinned.
         if self.state.kv.get(BODIES, &key)?.is_none() {
             return Ok(None);
@@ -279,12 +281,11 @@ fn settle(
     let body_key = rows::body_key(queue.object_id, queue.index);
     let found = (object_of(tx, &queue)?, rows::get::<BodyRow>(tx, BODIES, &body_key)?);
     let (Some(mut object), Some(mut body)) = found else { return Ok(retired) };
-    if let Some((kind, extents)) = body.detach_log() {
-        account(tx, kind, &extents, false)?;
-        retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+    if let Some(log) = body.in_log() {
+        retired.remove(tx, log.kind, &log.all_extents())?;
         schedule_copy_removal(tx, &body)?;
     }
-    body.queued = None;
+    body.place = Place::Tier(tier.clone());
     rows::put(tx, BODIES, body_key, &body)?;
     object.bodies_staged -= 1;
     rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;

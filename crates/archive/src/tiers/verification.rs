@@ -16,7 +16,7 @@ use crate::bodies::cipher::cipher_bytes;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, TIER_DAMAGED_MAX};
 use crate::objects::classes::{Home, TierName};
 use crate::objects::commit::{bodies, rows_in};
-use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow};
+use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow, Place};
 use crate::state::ArchiveState;
 use crate::status::{DamagedInTier, VerifiedTier};
 use crate::{ArchiveError, Result};
@@ -122,9 +122,9 @@ fn each_body(state: &ArchiveState, mut each: impl FnMut(StoredBody) -> Result<()
             let mut name = KeyReader::new(&key);
             let (bucket, key) = (name.string()?, name.string()?);
             for (index, body) in (0..).zip(bodies(&*view, &object)?) {
-                let Some(tier) = body.tier.clone().filter(|_| body.log.is_none()) else { continue };
+                let Place::Tier(tier) = &body.place else { continue };
                 let row_key = rows::body_key(object.object_id, index);
-                let (bucket, key) = (bucket.clone(), key.clone());
+                let (tier, bucket, key) = (tier.clone(), bucket.clone(), key.clone());
                 each(StoredBody { tier, bucket, key, row_key, body })?;
             }
         }

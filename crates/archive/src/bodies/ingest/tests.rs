@@ -58,8 +58,12 @@ fn check_accounts(state: &ArchiveState, rows: &[BodyRow]) {
     let all = KeyRange::prefix(b"");
     let live: Vec<(Vec<u8>, u64)> = rows_in(&*state.kv, SEGMENTS, &all, usize::MAX).unwrap();
     let live: u64 = live.into_iter().map(|(_, bytes)| bytes).sum();
-    let named: u64 =
-        rows.iter().filter_map(BodyRow::in_log).flat_map(|(_, e)| e).map(|e| e.bytes).sum();
+    let named: u64 = rows
+        .iter()
+        .filter_map(BodyRow::in_log)
+        .flat_map(rows::LoggedBody::all_extents)
+        .map(|e| e.bytes)
+        .sum();
     assert_eq!((live, state.budget.used()), (named, named));
 }
 

@@ -25,8 +25,8 @@ use crate::objects::object::{
 };
 use crate::objects::put::{self, LocalWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
-use crate::rows::SEGMENTS;
 use crate::rows::SettledRow;
+use crate::rows::{LoggedBody, SEGMENTS};
 use crate::startup::{finish_shreds, sweep_orphan_keys};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, clock, testing};
@@ -167,8 +167,12 @@ fn check_unconfirmed(state: &ArchiveState, expected: &[(&str, u64)]) {
         .map(|(_, row)| row.body)
         .chain(bodies.into_iter().map(|(_, body)| body))
         .collect();
-    let named: u64 =
-        rows.iter().filter_map(BodyRow::in_log).flat_map(|(_, e)| e).map(|e| e.bytes).sum();
+    let named: u64 = rows
+        .iter()
+        .filter_map(BodyRow::in_log)
+        .flat_map(LoggedBody::all_extents)
+        .map(|e| e.bytes)
+        .sum();
     let live: Vec<(Vec<u8>, u64)> = rows_in(&*state.kv, SEGMENTS, &all, 100).unwrap();
     let live: u64 = live.into_iter().map(|(_, bytes)| bytes).sum();
     assert_eq!((live, state.budget.used()), (named, named));

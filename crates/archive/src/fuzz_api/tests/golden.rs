@@ -11,7 +11,7 @@ use crate::bodies::digest::ChecksumAlgorithm;
 use crate::bodies::entry::PartEntry;
 use crate::bodies::log::{Extent, LogKind};
 use crate::objects::classes::Home;
-use crate::rows::Shard;
+use crate::rows::{LoggedBody, Place, Queued, Shard};
 
 fn hex_lines(bytes: &[u8]) -> String {
     bytes.chunks(32).map(|line| hex::encode(line) + "\n").collect()
@@ -43,12 +43,16 @@ fn full_body() -> BodyRow {
         key_slot: 300,
         bytes: 65_536,
         digest: 0x0102_0304_0506_0708,
-        log: Some((LogKind::Staging, vec![extent])),
-        queued: Some(12),
-        shards: vec![shard, Shard { crc: None, ..shard }],
+        place: Place::Log(LoggedBody {
+            kind: LogKind::Staging,
+            extents: vec![extent],
+            framing: vec![Extent { bytes: 64, ..extent }],
+            queued: Some(Queued::Glass {
+                sequence: 12,
+                placed: vec![shard, Shard { crc: None, ..shard }],
+            }),
+        }),
         restored: Some(vec![Extent { segment: 1, ..extent }]),
-        framing: vec![Extent { bytes: 64, ..extent }],
-        tier: None,
     }
 }
 
@@ -99,9 +103,9 @@ fn object_rows_match_golden_bytes() {
         &full_body(),
         &expect![[r#"
             011005050505050505050505050505050505ac02808004888e98a8c0e0808101
-            0100010780808040908004010c02100303030303030303030303030303030380
-            808080802009ac0201ffffffffffffffffff0110030303030303030303030303
-            0303030380808080802009ac0200010101808080409080040107808080404000
+            00000107808080409080040107808080404001000c0210030303030303030303
+            0303030303030380808080802009ac0201ffffffffffffffffff011003030303
+            03030303030303030303030380808080802009ac020001010180808040908004
         "#]],
     );
     are(
@@ -116,9 +120,9 @@ fn object_rows_match_golden_bytes() {
         &PartRow { body, md5: [9; 16], modified: testing::NOW, checksum },
         &expect![[r#"
             011005050505050505050505050505050505ac02808004888e98a8c0e0808101
-            0100010780808040908004010c02100303030303030303030303030303030380
-            808080802009ac0201ffffffffffffffffff0110030303030303030303030303
-            0303030380808080802009ac0200010101808080409080040107808080404000
+            00000107808080409080040107808080404001000c0210030303030303030303
+            0303030303030380808080802009ac0201ffffffffffffffffff011003030303
+            03030303030303030303030380808080802009ac020001010180808040908004
             09090909090909090909090909090909bac2d3edb83301020826985b6e514a4c
             2400
         "#]],
@@ -156,10 +160,10 @@ fn unconfirmed_rows_match_golden_bytes() {
         &unconfirmed_row(full_body()),
         &expect![[r#"
             0110040404040404040404040404040404040010050505050505050505050505
-            05050505ac02808004888e98a8c0e08081010100010780808040908004010c02
-            100303030303030303030303030303030380808080802009ac0201ffffffffff
-            ffffffff01100303030303030303030303030303030380808080802009ac0200
-            010101808080409080040107808080404000
+            05050505ac02808004888e98a8c0e08081010000010780808040908004010780
+            8080404001000c02100303030303030303030303030303030380808080802009
+            ac0201ffffffffffffffffff0110030303030303030303030303030303038080
+            8080802009ac020001010180808040908004
         "#]],
     );
     are(

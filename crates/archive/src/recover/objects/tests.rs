@@ -110,7 +110,7 @@ fn check_taking(
     let mut text = String::new();
     for ((_, key), object) in &objects.complete {
         let row = &object.bodies[0].row;
-        let place = if row.log.is_some() { "log" } else { "glass" };
+        let place = if row.in_log().is_some() { "log" } else { "glass" };
         text.push_str(&format!("{key}: {} in {place}\n", row.body_id.to_bytes()[0]));
     }
     assert_eq!(objects.shreds, BTreeMap::new(), "nothing is destroyed");
