@@ -20,10 +20,10 @@ use crate::config::{
     MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::classes::{Classes, Home};
-use crate::objects::labels::Labels;
-use crate::objects::names::VersionId;
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::model::classes::{Classes, Home};
+use crate::model::labels::Labels;
+use crate::model::names::VersionId;
+use crate::model::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Place, Shard};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result, clock};

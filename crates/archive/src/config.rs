@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use crate::objects::classes::{Access, Classes, Home, TierName};
+pub use crate::model::classes::{Access, Classes, Home, TierName};
 pub use crate::shared::{
     SharedBytes, SharedCondition, SharedError, SharedObjectMeta, SharedOptions, SharedPut,
     SharedStore,

@@ -7,7 +7,8 @@ use fulgurite_catalog::{KeyRange, Transaction};
 use crate::Result;
 use crate::bodies::copies;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::commit::{Retired, find_object, rows_in};
+use crate::rows::accounting::Retired;
+use crate::rows::lookup::{find_object, rows_in};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
 use crate::state::ArchiveState;
 

@@ -12,16 +12,16 @@ use futures::future::BoxFuture;
 use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
 use crate::jobs::Workers;
-use crate::objects::body::{ObjectReader, ObjectWriter};
-use crate::objects::list;
-use crate::objects::multipart;
-use crate::objects::multipart::{Completion, PartWriter, UploadName};
-use crate::objects::names::{BucketName, ObjectKey};
-use crate::objects::object::{
+use crate::model::names::{BucketName, ObjectKey};
+use crate::model::object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectParts,
     ObjectSelection, PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass,
     UploadInfo, UploadOptions, WriteCondition,
 };
+use crate::objects::body::{ObjectReader, ObjectWriter};
+use crate::objects::list;
+use crate::objects::multipart;
+use crate::objects::multipart::{Completion, PartWriter, UploadName};
 use crate::objects::parts;
 use crate::objects::put;
 use crate::objects::put::LocalWriter;
@@ -162,7 +162,7 @@ impl Archive {
     pub fn head_bucket<'a>(&'a self, bucket: &'a BucketName) -> BoxFuture<'a, Result<BucketInfo>> {
         Box::pin(async move {
             self.shared.get(bucket)?;
-            let row = crate::objects::commit::require_bucket(&*self.state.kv, bucket)?;
+            let row = crate::rows::lookup::require_bucket(&*self.state.kv, bucket)?;
             Ok(BucketInfo { name: bucket.to_string(), created: row.created })
         })
     }
@@ -207,7 +207,7 @@ impl Archive {
             if let Some(shared) = self.shared.get(bucket)? {
                 return shared.head(key).await;
             }
-            let row = crate::objects::commit::require_object(&*self.state.kv, bucket, key)?;
+            let row = crate::rows::lookup::require_object(&*self.state.kv, bucket, key)?;
             Ok(row.info(key.as_str(), self.state.now()))
         })
     }
@@ -264,7 +264,7 @@ impl Archive {
                 return shared.parts(key, after, limit).await;
             }
             let view = self.state.kv.snapshot();
-            let row = crate::objects::commit::require_object(&*view, bucket, key)?;
+            let row = crate::rows::lookup::require_object(&*view, bucket, key)?;
             let (parts, is_more) = parts::list(&*view, &row, after, limit)?;
             Ok(ObjectParts { info: row.info(key.as_str(), self.state.now()), parts, is_more })
         })

@@ -17,6 +17,7 @@ mod fail_point;
 pub mod fuzz_api;
 mod jobs;
 pub mod limits;
+mod model;
 mod objects;
 mod permissions;
 mod policy;
@@ -45,14 +46,14 @@ pub use fulgurite_glass::{
 };
 pub use fulgurite_tier::Progress;
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
-pub use objects::body::{ObjectReader, ObjectWriter};
-pub use objects::multipart::PartWriter;
-pub use objects::names::{BucketName, ObjectKey};
-pub use objects::object::{
+pub use model::names::{BucketName, ObjectKey};
+pub use model::object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,
     ObjectPart, ObjectParts, ObjectSelection, PartInfo, PutOptions, Residence, RestoreOutcome,
     RestoreRequest, RestoreState, Retrieval, StorageClass, UploadInfo, UploadOptions,
     WriteCondition,
 };
+pub use objects::body::{ObjectReader, ObjectWriter};
+pub use objects::multipart::PartWriter;
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};
 pub use restore::RestoreWatch;

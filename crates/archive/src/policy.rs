@@ -7,7 +7,7 @@ use fulgurite_glass::Excluded;
 use fulgurite_units::UnixTime;
 
 use crate::Result;
-use crate::objects::commit::rows_in;
+use crate::rows::lookup::rows_in;
 use crate::rows::{self, QUEUE, QueueRow};
 use crate::state::ArchiveState;
 

@@ -28,7 +28,9 @@
 //! that a listing reads one row for each key that it shows. Docs/formats/rows.md has the bytes,
 //! design note 0018 where other versions of a key will be stored.
 
+pub(crate) mod accounting;
 mod coding;
+pub(crate) mod lookup;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Row, read};
@@ -40,10 +42,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::bodies::log::{Extent, LogKind};
-use crate::objects::classes::{Home, TierName};
-use crate::objects::labels::Labels;
-use crate::objects::names::{BucketName, ObjectName, VersionId};
-use crate::objects::object::{
+use crate::model::classes::{Home, TierName};
+use crate::model::labels::Labels;
+use crate::model::names::{BucketName, ObjectName, VersionId};
+use crate::model::object::{
     ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass,
 };
 use crate::{ArchiveError, Result};

@@ -10,8 +10,9 @@ use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
 use fulgurite_units::ObjectId;
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::commit::{delete_shred_rows, rows_in};
+use crate::objects::commit::delete_shred_rows;
 use crate::recover::logs::with_entries;
+use crate::rows::lookup::rows_in;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow, SHREDS, UNCONFIRMED, UnconfirmedRow};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};

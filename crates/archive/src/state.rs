@@ -32,10 +32,11 @@ use crate::directory::{
 use crate::fail_point::FAIL_POINTS;
 use crate::jobs::{Inboxes, JobHandles};
 use crate::limits::GIVEN_UP_WAITING_MAX;
-use crate::objects::commit::{Retired, delete_shred_rows};
+use crate::objects::commit::delete_shred_rows;
 use crate::objects::completion_locks::CompletionLocks;
 use crate::permissions;
 use crate::restore::watch::FailedRestore;
+use crate::rows::accounting::Retired;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::tiers::{Tiers, far_libraries};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::orphan_report::orphan_totals;
 use crate::limits::NAMED_MAX;
-use crate::objects::commit::{bodies, require_object, rows_in};
-use crate::objects::names::{BucketName, ObjectKey};
+use crate::model::names::{BucketName, ObjectKey};
+use crate::rows::lookup::{bodies, require_object, rows_in};
 use crate::rows::{
     self, BodyRow, DAMAGED, FAILED, Place, QUEUE, QueueRow, RESTORES, RestoreRow, UNCONFIRMED,
     UnconfirmedRow,

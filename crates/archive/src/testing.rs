@@ -9,10 +9,10 @@ use crate::bench_support;
 use crate::bodies::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::bodies::log::LogKind;
 use crate::config::{ArchiveConfig, ExpeditedPolicy};
-use crate::objects::classes::Home;
-use crate::objects::labels::{Labels, Retention, RetentionMode, Tags};
-use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::model::classes::Home;
+use crate::model::labels::{Labels, Retention, RetentionMode, Tags};
+use crate::model::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::model::object::{ObjectMeta, StorageClass};
 use crate::rows::{BodyRow, LoggedBody, ObjectRow, Place};
 use crate::state::ArchiveState;
 

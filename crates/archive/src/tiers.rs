@@ -50,7 +50,7 @@ pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::{ArchiveError, Result};
 
 /// The configured tiers of objects.
@@ -75,7 +75,7 @@ impl Tiers {
         was_claimed: impl Fn(&TierName) -> Result<bool>,
     ) -> Result<Self> {
         for (class, home, _) in config.classes.iter() {
-            if let crate::objects::classes::Home::Tier(name) = home
+            if let crate::model::classes::Home::Tier(name) = home
                 && !config.tiers.contains_key(name)
             {
                 let what = format!(

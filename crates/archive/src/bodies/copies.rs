@@ -26,8 +26,9 @@ use crate::bodies::log::{Extent, LogKind, LogReader};
 use crate::limits::{
     CHECK_FRAMES_MAX, CHUNK_BYTES, FRAME_BYTES, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
 };
-use crate::objects::commit::{Retired, bodies, find_object, rows_in};
-use crate::objects::names::{BucketName, ObjectKey};
+use crate::model::names::{BucketName, ObjectKey};
+use crate::rows::accounting::Retired;
+use crate::rows::lookup::{bodies, find_object, rows_in};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::state::ArchiveState;
 use crate::status::{DamagedCopy, VerifyReport};

@@ -11,9 +11,9 @@ use crate::bodies::cipher::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_en
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::bodies::log::SealedEntry;
 use crate::bodies::log::record::EntryForm;
-use crate::objects::labels::Labels;
-use crate::objects::names::ObjectName;
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::model::labels::Labels;
+use crate::model::names::ObjectName;
+use crate::model::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 

@@ -28,7 +28,7 @@ use crate::bodies::digest_pool::QueuedDigest;
 use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::log::{LogKind, LogWriter};
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
-use crate::objects::object::BodyClaim;
+use crate::model::object::BodyClaim;
 use crate::rows::{BodyRow, LoggedBody, Place};
 use crate::space::Admission;
 use crate::state::ArchiveState;

@@ -15,7 +15,8 @@ use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_glass::Platters;
 
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::commit::{dequeue, queued_body, rows_in};
+use crate::rows::accounting::dequeue;
+use crate::rows::lookup::{queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, LoggedBody, Place, QUEUE, QueueRow, Queued};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result, tiers};

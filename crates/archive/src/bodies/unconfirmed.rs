@@ -31,10 +31,11 @@ use crate::bodies::log::record::{EntryForm, RecordKind};
 use crate::bodies::log::scan::{ScannedRecord, SegmentScan, read_segment_header};
 use crate::directory::Paths;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::objects::commit::{account_bodies, rows_in};
-use crate::objects::names::ObjectName;
+use crate::model::names::ObjectName;
 use crate::recover::evidence::{Bodies, BodyEvidence};
 use crate::recover::logs::{self, Segment};
+use crate::rows::accounting::account_bodies;
+use crate::rows::lookup::rows_in;
 use crate::rows::{
     self, BODIES, BodyRow, LoggedBody, OBJECTS, ObjectRow, PARTS, PartRow, Place, SHREDS,
     UNCONFIRMED, UnconfirmedRow,

@@ -4,8 +4,8 @@ use fulgurite_units::UploadId;
 
 use super::*;
 use crate::bodies::key_table::slot::encode;
-use crate::objects::names::VersionId;
-use crate::objects::object::{ObjectMeta, Retrieval, StorageClass};
+use crate::model::names::VersionId;
+use crate::model::object::{ObjectMeta, Retrieval, StorageClass};
 use crate::rows::RestoreMark;
 use crate::testing;
 

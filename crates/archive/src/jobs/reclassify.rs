@@ -16,15 +16,15 @@ use super::{Failed, Job, JobRun, Next, Pace, Reply};
 use crate::limits::{
     JOB_BACKOFF_MAX, JOB_TICK, MOVE_KEYS_LISTED, MOVES_AT_ONCE, SKIPPED_OBJECTS_MAX,
 };
-use crate::objects::classes::Home;
-use crate::objects::commit::{find_object, require_object};
-use crate::objects::list::list;
-use crate::objects::names::{BucketName, ObjectKey};
-use crate::objects::object::{
+use crate::model::classes::Home;
+use crate::model::names::{BucketName, ObjectKey};
+use crate::model::object::{
     BodyClaim, ListPage, ListQuery, ObjectSelection, PutOptions, StorageClass, WriteCondition,
 };
+use crate::objects::list::list;
 use crate::objects::put;
 use crate::rows::ObjectRow;
+use crate::rows::lookup::{find_object, require_object};
 use crate::state::ArchiveState;
 use crate::status::{MoveReport, SkippedObject};
 use crate::{ArchiveError, Result};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::bodies::digest::Checksum;
-use crate::objects::object::{ObjectInfo, ObjectPart};
+use crate::model::object::{ObjectInfo, ObjectPart};
 use crate::objects::put::LocalWriter;
 use crate::objects::read::{LocalReader, OpenObject};
 use crate::shared::{SharedReader, SharedWriter};

@@ -1,127 +1,21 @@
 //! Transactions that create and delete objects, and the cleanup that each leaves to
 //! `ArchiveState::finish_retired`.
 
-use std::collections::BTreeMap;
-
-use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
+use fulgurite_catalog::{KeyRange, ReadView as _, Transaction};
 use fulgurite_glass::Platters;
 use fulgurite_units::ObjectId;
 
-use crate::bodies::log::{Extent, LogKind};
-use crate::objects::classes::Home;
-use crate::objects::names::{BucketName, ObjectKey, ObjectName};
-use crate::objects::object::WriteCondition;
+use crate::bodies::log::LogKind;
+use crate::model::classes::Home;
+use crate::model::names::{BucketName, ObjectKey, ObjectName};
+use crate::model::object::WriteCondition;
+use crate::rows::accounting::{Retired, dequeue};
+use crate::rows::lookup::{bodies, find_object, rows_in};
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, DAMAGED, EXPIRIES, FAILED, OBJECTS,
-    ObjectRow, Place, QUEUE, QueueRow, Queued, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
-    UNCONFIRMED, UnconfirmedRow,
+    self, BODIES, BodyRow, CHECKSUMS, EXPIRIES, FAILED, OBJECTS, ObjectRow, Place, QUEUE, QueueRow,
+    Queued, REMOVALS, RESTORES, SHREDS, UNCONFIRMED, UnconfirmedRow,
 };
 use crate::{ArchiveError, Result, tiers};
-
-/// Keys to destroy and extents to free after a transaction has committed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Retired {
-    pub(crate) keys: Vec<(u32, ObjectId)>,
-    pub(crate) extents: Vec<(LogKind, Extent)>,
-}
-
-impl Retired {
-    /// Removes extents from the live bytes of their segments, to be freed.
-    pub(crate) fn remove(
-        &mut self,
-        tx: &mut Transaction<'_>,
-        kind: LogKind,
-        extents: &[Extent],
-    ) -> Result<()> {
-        self.extents.extend(extents.iter().map(|&extent| (kind, extent)));
-        account(tx, kind, extents, false)
-    }
-}
-
-/// Returns the first `limit` rows of `range` with their keys.
-pub(crate) fn rows_in<T: Row>(
-    view: &dyn ReadView,
-    space: Space,
-    range: &KeyRange,
-    limit: usize,
-) -> Result<Vec<(Vec<u8>, T)>> {
-    Ok(row::rows_in(view, space, range, limit)?)
-}
-
-/// Returns the object of a queue row, if it still exists.
-pub(crate) fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
-    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
-    Ok(found.filter(|row| row.object_id == queue.object_id))
-}
-
-/// Returns object and body of a queue row, if both still exist.
-pub(crate) fn queued_body(
-    view: &dyn ReadView,
-    sequence: u64,
-) -> Result<Option<(QueueRow, ObjectRow, BodyRow)>> {
-    let queue: Option<QueueRow> = rows::get(view, QUEUE, &rows::sequence_key(sequence))?;
-    let Some(queue) = queue else { return Ok(None) };
-    let Some(object) = object_of(view, &queue)? else { return Ok(None) };
-    let body: Option<BodyRow> =
-        rows::get(view, BODIES, &rows::body_key(queue.object_id, queue.index))?;
-    Ok(body.map(|body| (queue, object, body)))
-}
-
-/// Removes a body from the queue, or from those set aside.
-pub(crate) fn dequeue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
-    let key = rows::sequence_key(sequence);
-    match rows::get::<QueueRow>(tx, QUEUE, &key)? {
-        Some(queue) => {
-            tx.delete(QUEUE, key)?;
-            rows::with_totals(tx, |totals| totals.staged_bytes -= queue.bytes)
-        }
-        None => Ok(tx.delete(DAMAGED, key)?),
-    }
-}
-
-/// Returns the bodies of an object, in order.
-pub(crate) fn bodies(view: &dyn ReadView, object: &ObjectRow) -> Result<Vec<BodyRow>> {
-    let range = rows::bodies_range(object.object_id);
-    let found: Vec<(Vec<u8>, BodyRow)> = rows_in(view, BODIES, &range, usize::MAX)?;
-    if found.len() != object.body_count as usize {
-        return Err(ArchiveError::Corrupt {
-            what: format!(
-                "object {} has {} of {} bodies in the catalog",
-                object.object_id,
-                found.len(),
-                object.body_count
-            ),
-        });
-    }
-    Ok(found.into_iter().map(|(_, row)| row).collect())
-}
-
-pub(crate) fn require_bucket(view: &dyn ReadView, bucket: &BucketName) -> Result<BucketRow> {
-    rows::get(view, BUCKETS, &rows::bucket_key(bucket.as_str()))?
-        .ok_or_else(|| ArchiveError::NoSuchBucket { bucket: bucket.to_string() })
-}
-
-pub(crate) fn find_object(
-    view: &dyn ReadView,
-    bucket: &BucketName,
-    key: &ObjectKey,
-) -> Result<Option<ObjectRow>> {
-    rows::get(view, OBJECTS, &rows::object_key(bucket.as_str(), key.as_str()))
-}
-
-pub(crate) fn require_object(
-    view: &dyn ReadView,
-    bucket: &BucketName,
-    key: &ObjectKey,
-) -> Result<ObjectRow> {
-    match find_object(view, bucket, key)? {
-        Some(row) => Ok(row),
-        None => {
-            require_bucket(view, bucket)?;
-            Err(ArchiveError::NoSuchKey { bucket: bucket.to_string(), key: key.to_string() })
-        }
-    }
-}
 
 pub(crate) fn check_condition(
     condition: &WriteCondition,
@@ -145,30 +39,6 @@ pub(crate) fn check_condition(
         (Some(etag), Some(row)) if etag == "*" || *etag == row.etag => Ok(()),
         (Some(_), Some(_)) => Err(ArchiveError::PreconditionFailed { condition: "If-Match" }),
     }
-}
-
-/// Adds to, or subtracts from, the live bytes of each segment.
-pub(crate) fn account(
-    tx: &mut Transaction<'_>,
-    kind: LogKind,
-    extents: &[Extent],
-    is_added: bool,
-) -> Result<()> {
-    let mut changed: BTreeMap<u32, u64> = BTreeMap::new();
-    for extent in extents {
-        *changed.entry(extent.segment).or_default() += extent.bytes;
-    }
-    for (segment, bytes) in changed {
-        let key = rows::segment_key(kind, segment);
-        let live: u64 = rows::get(tx, SEGMENTS, &key)?.unwrap_or(0);
-        let live = if is_added { live + bytes } else { live.saturating_sub(bytes) };
-        if live == 0 {
-            tx.delete(SEGMENTS, key)?;
-        } else {
-            rows::put(tx, SEGMENTS, key, &live)?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes an object, replacing any previous one, and returns what that leaves to destroy.
@@ -321,15 +191,4 @@ pub(crate) fn delete_shred_rows(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -
         tx.delete(SHREDS, body.to_bytes())?;
     }
     Ok(())
-}
-
-/// Adds new bodies' extents to the live bytes of their segments.
-pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Result<()> {
-    for body in bodies {
-        if let Some(log) = body.in_log() {
-            account(tx, log.kind, &log.all_extents(), true)?;
-        }
-    }
-    let slots = bodies.iter().map(|body| body.key_slot.saturating_add(1)).max();
-    slots.map_or(Ok(()), |slots| rows::raise_key_slots(tx, slots))
 }

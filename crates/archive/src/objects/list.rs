@@ -8,9 +8,11 @@ use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction};
 
 use crate::bodies::ingest::truncate_to_seconds;
 use crate::limits::LIST_KEYS_MAX;
-use crate::objects::commit::{Retired, require_bucket, retire_unconfirmed, rows_in};
-use crate::objects::names::BucketName;
-use crate::objects::object::{BucketInfo, ListPage, ListQuery};
+use crate::model::names::BucketName;
+use crate::model::object::{BucketInfo, ListPage, ListQuery};
+use crate::objects::commit::retire_unconfirmed;
+use crate::rows::accounting::Retired;
+use crate::rows::lookup::{require_bucket, rows_in};
 use crate::rows::{self, BUCKETS, BucketRow, OBJECTS, ObjectRow, UPLOADS};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};

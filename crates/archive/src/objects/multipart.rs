@@ -23,18 +23,17 @@ use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::ingest::{BodyEntry, Ingest, truncate_to_seconds};
 use crate::bodies::log::{EntryWriter, Extent, LogKind};
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
-use crate::objects::body::ObjectReader;
-use crate::objects::classes::Home;
-use crate::objects::commit::{
-    Retired, account, account_bodies, check_condition, find_object, insert_object, require_bucket,
-    retire_body, rows_in,
-};
-use crate::objects::labels::Labels;
-use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::objects::object::{
+use crate::model::classes::Home;
+use crate::model::labels::Labels;
+use crate::model::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::model::object::{
     BodyClaim, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions, WriteCondition,
 };
+use crate::objects::body::ObjectReader;
+use crate::objects::commit::{check_condition, insert_object, retire_body};
 use crate::objects::put::check_meta;
+use crate::rows::accounting::{Retired, account, account_bodies};
+use crate::rows::lookup::{find_object, require_bucket, rows_in};
 use crate::rows::{self, BodyRow, CHECKSUMS, ObjectRow, PARTS, PartRow, Place, UPLOADS, UploadRow};
 use crate::state::ArchiveState;
 use crate::tiers::AcknowledgedCopies;

@@ -5,8 +5,8 @@
 
 use fulgurite_catalog::ReadView;
 
-use crate::objects::commit::bodies;
-use crate::objects::object::ObjectPart;
+use crate::model::object::ObjectPart;
+use crate::rows::lookup::bodies;
 use crate::rows::{self, ObjectRow};
 use crate::{ArchiveError, Result};
 

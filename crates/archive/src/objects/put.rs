@@ -11,15 +11,15 @@ use crate::bodies::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::bodies::entry::Entry;
 use crate::bodies::ingest::{BodyEntry, Ingest, truncate_to_seconds};
 use crate::limits::USER_METADATA_BYTES_MAX;
-use crate::objects::classes::Home;
-use crate::objects::commit::{
-    Retired, check_condition, find_object, insert_object, remove_object, require_bucket,
-};
-use crate::objects::labels::Labels;
-use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::objects::object::{ObjectInfo, ObjectMeta, PutOptions};
+use crate::model::classes::Home;
+use crate::model::labels::Labels;
+use crate::model::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::model::object::{ObjectInfo, ObjectMeta, PutOptions};
+use crate::objects::commit::{check_condition, insert_object, remove_object};
 use crate::objects::read::{self, OpenObject};
 use crate::rows::ObjectRow;
+use crate::rows::accounting::Retired;
+use crate::rows::lookup::{find_object, require_bucket};
 use crate::state::ArchiveState;
 use crate::tiers::AcknowledgedCopies;
 use crate::{ArchiveError, Result};
@@ -127,7 +127,7 @@ impl LocalWriter {
             require_bucket(tx, &bucket)?;
             let current = find_object(tx, &bucket, &key)?;
             check_condition(&condition, current.as_ref(), &key, &bucket)?;
-            crate::objects::commit::account_bodies(tx, std::slice::from_ref(&body))?;
+            crate::rows::accounting::account_bodies(tx, std::slice::from_ref(&body))?;
             acknowledged.iter().try_for_each(|there| there.settle(tx, &row.home))?;
             let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
             Ok((row, retired))

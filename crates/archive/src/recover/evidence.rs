@@ -8,7 +8,7 @@ use fulgurite_units::{ObjectId, UnixTime};
 use crate::bodies::entry::Entry;
 use crate::bodies::key_table::UsedSlot;
 use crate::bodies::log::{Extent, LogKind};
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::rows::{BodyRow, Shard};
 
 /// All bodies whose keys exist, by id.

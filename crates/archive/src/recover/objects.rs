@@ -24,8 +24,8 @@ use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::digest::Checksum;
 use crate::bodies::entry::Entry;
 use crate::bodies::log::{Extent, LogKind};
-use crate::objects::classes::TierName;
-use crate::objects::names::{BucketName, ObjectKey};
+use crate::model::classes::TierName;
+use crate::model::names::{BucketName, ObjectKey};
 use crate::rows::{BodyRow, LoggedBody, Place, Shard};
 
 /// An object with all of its bodies.

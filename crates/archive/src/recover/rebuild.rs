@@ -14,9 +14,9 @@ use super::salvage::{Salvaged, Uploads};
 use crate::bodies::log::{Extent, LogKind};
 use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::limits::RECOVERY_BATCH_BYTES;
-use crate::objects::classes::{Classes, Home};
-use crate::objects::names::ObjectName;
-use crate::objects::object::Residence;
+use crate::model::classes::{Classes, Home};
+use crate::model::names::ObjectName;
+use crate::model::object::Residence;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, EXPIRIES, ExpiryRow, META, MOVES,
     OBJECTS, ObjectRow, PARTS, Place, QUEUE, QueueRow, Queued, REMOVALS, RESTORES, RestoreRow, Row,

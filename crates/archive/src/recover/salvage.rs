@@ -17,8 +17,8 @@ use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::key_table::UsedSlot;
 use crate::bodies::log::LogKind;
 use crate::bodies::unconfirmed::UnconfirmedList;
-use crate::objects::classes::{Classes, Home};
-use crate::objects::names::{BucketName, ObjectName};
+use crate::model::classes::{Classes, Home};
+use crate::model::names::{BucketName, ObjectName};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, OBJECTS, ObjectRow, PARTS, PartRow,
     RESTORES, RestoreRow, SHREDS, SPACES, UNCONFIRMED, UPLOADS, UnconfirmedRow, UploadRow,

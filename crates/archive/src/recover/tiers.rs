@@ -7,7 +7,7 @@ use super::evidence::{Bodies, KnownEntry};
 use super::{RecoverReport, rebuild};
 use crate::Result;
 use crate::bodies::entry::Entry;
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::rows::{self, META, REMOVALS};
 use crate::tiers::TierBody;
 

@@ -13,7 +13,8 @@ use super::{Message, expiry};
 use crate::bodies::log::{Extent, LogKind, LogWriter};
 use crate::jobs::{Failed, Job, JobRun, Next, Pace};
 use crate::limits::{JOB_BACKOFF_MAX, JOB_TICK, RESTORE_COMMITS_MAX};
-use crate::objects::commit::{account, find_object};
+use crate::rows::accounting::account;
+use crate::rows::lookup::find_object;
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
 };

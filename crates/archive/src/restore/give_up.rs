@@ -5,8 +5,8 @@ use fulgurite_catalog::Transaction;
 use fulgurite_units::ObjectId;
 
 use crate::Result;
-use crate::objects::commit::find_object;
 use crate::restore::watch::FailedRestore;
+use crate::rows::lookup::find_object;
 use crate::rows::{self, FAILED, OBJECTS, RESTORES, RestoreRow};
 
 /// Ends the restore of an object, and returns its record; `None` when there was none.

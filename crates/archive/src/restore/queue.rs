@@ -11,7 +11,7 @@ use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _};
 use fulgurite_units::{ObjectId, UnixTime};
 
-use crate::objects::object::Retrieval;
+use crate::model::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreMark, RestoreRow};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, Result};

@@ -43,7 +43,7 @@ use crate::jobs::{Failed, Job, JobHandle, JobRun, JobSender, Next, Pace, Runner}
 use crate::limits::{
     JOB_TICK, RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_SUBMITTED_MAX,
 };
-use crate::objects::object::Retrieval;
+use crate::model::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
 use crate::state::ArchiveState;
 use crate::{ArchiveError, ErrorKind, Result};

@@ -9,10 +9,10 @@ use super::buckets::SharedBucket;
 use super::part_runs::PartRuns;
 use super::put::MultipartMeta;
 use crate::limits::COMPLETE_TRIES_MAX;
+use crate::model::object::{BodyClaim, ObjectInfo, PutOptions};
 use crate::objects::multipart::{
     self, Completion, check_object_checksum, choose, multipart_checksum, multipart_etag,
 };
-use crate::objects::object::{BodyClaim, ObjectInfo, PutOptions};
 use crate::objects::read::{self, LocalReader};
 use crate::rows::{PartRow, UploadRow};
 use crate::state::ArchiveState;

@@ -6,8 +6,8 @@ use futures::TryStreamExt as _;
 use super::buckets::SharedBucket;
 use super::names;
 use crate::limits::{LIST_KEYS_MAX, SHARED_KEY_BYTES_MAX, SHARED_SKIP};
+use crate::model::object::{ListPage, ListQuery};
 use crate::objects::list::common_prefix;
-use crate::objects::object::{ListPage, ListQuery};
 use crate::{ArchiveError, Result};
 
 /// Why a scan of names ended.

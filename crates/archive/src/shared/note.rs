@@ -22,7 +22,7 @@ use crate::bodies::cipher::{SecretKey, cipher_bytes, open_entry, seal_entry};
 use crate::bodies::digest::Checksum;
 use crate::bodies::ingest::truncate_to_seconds;
 use crate::limits::SHARED_NOTE_BYTES_MAX;
-use crate::objects::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, StorageClass};
+use crate::model::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, StorageClass};
 use crate::objects::parts;
 use crate::{ArchiveError, Result};
 

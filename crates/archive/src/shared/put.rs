@@ -24,8 +24,8 @@ use crate::bodies::cipher::{BodyCipher, cipher_bytes, random_bytes};
 use crate::bodies::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
 use crate::bodies::ingest::{check_claims, truncate_to_seconds};
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_AHEAD};
-use crate::objects::names::ObjectKey;
-use crate::objects::object::{ObjectInfo, PutOptions, Residence, StorageClass, WriteCondition};
+use crate::model::names::ObjectKey;
+use crate::model::object::{ObjectInfo, PutOptions, Residence, StorageClass, WriteCondition};
 use crate::objects::put::check_meta;
 use crate::{ArchiveError, Result};
 

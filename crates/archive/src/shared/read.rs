@@ -8,8 +8,8 @@ use super::note::{SharedObject, key_of};
 use super::{SharedBytes, SharedObjectMeta};
 use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES};
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX, SHARED_TRIES_MAX};
-use crate::objects::names::ObjectKey;
-use crate::objects::object::{ByteRange, ObjectInfo, ObjectPart};
+use crate::model::names::ObjectKey;
+use crate::model::object::{ByteRange, ObjectInfo, ObjectPart};
 use crate::{ArchiveError, Result};
 
 /// Plaintext bytes of a frame.

@@ -4,8 +4,8 @@ use fulgurite_units::PlatterId;
 
 use super::*;
 use crate::bodies::log::LogKind;
+use crate::model::object::StorageClass;
 use crate::objects::commit::insert_object;
-use crate::objects::object::StorageClass;
 use crate::rows::BodyRow;
 use crate::testing;
 

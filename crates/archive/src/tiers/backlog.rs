@@ -5,7 +5,7 @@ use fulgurite_units::UnixTime;
 
 use super::Tiers;
 use crate::Result;
-use crate::objects::commit::rows_in;
+use crate::rows::lookup::rows_in;
 use crate::rows::{self, MOVES, QueueRow};
 use crate::state::ArchiveState;
 use crate::status::WaitingTier;

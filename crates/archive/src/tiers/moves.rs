@@ -23,8 +23,9 @@ use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::bodies::log::LogReader;
 use crate::limits::TIER_BATCH;
-use crate::objects::classes::TierName;
-use crate::objects::commit::{Retired, object_of, rows_in};
+use crate::model::classes::TierName;
+use crate::rows::accounting::Retired;
+use crate::rows::lookup::{object_of, rows_in};
 use crate::rows::{
     self, BODIES, BodyRow, COPIES, DAMAGED, MOVES, OBJECTS, Place, QueueRow, REMOVALS,
 };

@@ -25,7 +25,7 @@ use crate::limits::{
     TIER_BODIES_AT_ONCE, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE,
     TIER_RESTORES_AT_ONCE, TIER_UPLOAD_BYTES, TIER_UPLOADED_MAX,
 };
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::{ArchiveError, Result};
 
 /// Why a tier does not serve a request.

@@ -18,7 +18,7 @@ use crate::directory::make_durable_path;
 use crate::limits::{
     TIER_CONNECT_SECONDS, TIER_REQUEST_SECONDS, TIER_TRIES_MAX, TIER_TRIES_SECONDS,
 };
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::tiers::MovePolicy;
 use crate::{ArchiveError, Result};
 

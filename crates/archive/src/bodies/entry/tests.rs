@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bodies::log::LogKind;
-use crate::objects::labels::Labels;
-use crate::objects::names::{ObjectName, VersionId};
+use crate::model::labels::Labels;
+use crate::model::names::{ObjectName, VersionId};
 use crate::testing;
 
 fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u64) -> Entry {

@@ -10,12 +10,12 @@ use crate::bodies::log::record::{EntryForm, RecordKind};
 use crate::bodies::log::scan::{ScannedRecord, SegmentScan};
 use crate::bodies::log::{list_segments, segment_path};
 use crate::directory::Paths;
-use crate::objects::commit::{bodies, require_object, rows_in};
-use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
-use crate::objects::object::{
+use crate::model::object::{
     CompletedPart, ObjectMeta, PutOptions, StorageClass, UploadOptions, WriteCondition,
 };
+use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
 use crate::objects::put::{self, LocalWriter};
+use crate::rows::lookup::{bodies, require_object, rows_in};
 use crate::rows::{self, BUCKETS, BucketRow, PARTS, PartRow, SEGMENTS};
 use crate::testing;
 

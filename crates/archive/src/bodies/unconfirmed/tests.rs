@@ -15,17 +15,17 @@ use tokio::runtime::Runtime;
 use super::*;
 use crate::bodies::cipher::random_bytes;
 use crate::bodies::ingest::{BodyEntry, Ingest};
-use crate::objects::commit::find_object;
-use crate::objects::labels::Labels;
-use crate::objects::list;
-use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
-use crate::objects::object::{
+use crate::model::labels::Labels;
+use crate::model::object::{
     BodyClaim, CompletedPart, ListQuery, ObjectMeta, PutOptions, StorageClass, UploadOptions,
     WriteCondition,
 };
+use crate::objects::list;
+use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
 use crate::objects::put::{self, LocalWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SettledRow;
+use crate::rows::lookup::find_object;
 use crate::rows::{LoggedBody, SEGMENTS};
 use crate::startup::{finish_shreds, sweep_orphan_keys};
 use crate::state::ArchiveState;

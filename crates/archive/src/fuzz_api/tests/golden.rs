@@ -10,7 +10,7 @@ use super::*;
 use crate::bodies::digest::ChecksumAlgorithm;
 use crate::bodies::entry::PartEntry;
 use crate::bodies::log::{Extent, LogKind};
-use crate::objects::classes::Home;
+use crate::model::classes::Home;
 use crate::rows::{LoggedBody, Place, Queued, Shard};
 
 fn hex_lines(bytes: &[u8]) -> String {

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bodies::log::LogKind;
+use crate::model::object::StorageClass;
 use crate::objects::commit::insert_object;
-use crate::objects::object::StorageClass;
 use crate::testing;
 
 /// Letters, the delimiter, the byte that row keys escape, and the last character of each UTF-8

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bodies::log::LogKind;
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::model::object::{ObjectMeta, StorageClass};
 use crate::testing;
 
 fn part(bytes: &[u8], algorithm: ChecksumAlgorithm) -> PartRow {

@@ -6,9 +6,9 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::bodies::key_table::UsedSlot;
-use crate::objects::labels::Labels;
-use crate::objects::names::{ObjectName, VersionId};
-use crate::objects::object::{ObjectMeta, StorageClass};
+use crate::model::labels::Labels;
+use crate::model::names::{ObjectName, VersionId};
+use crate::model::object::{ObjectMeta, StorageClass};
 use crate::recover::evidence::LoggedRange;
 
 /// Simulated evidence: some platters are unsafe and some bodies damaged.

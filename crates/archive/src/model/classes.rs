@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bodies::log::LogKind;
 use crate::limits::TIER_NAME_BYTES_MAX;
-use crate::objects::object::StorageClass;
+use crate::model::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Reserved for tiers and states that the product has or will have itself.

@@ -7,7 +7,7 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
-use crate::objects::names::ObjectKey;
+use crate::model::names::ObjectKey;
 use crate::{ArchiveError, Result};
 
 /// Storage class of an object, by the name that S3 clients use.
