@@ -5,9 +5,6 @@
 //! 1 | base64 of: object id (16) | nonce (12) | postcard of the note | tag (16)
 //! ```
 //!
-//! For an object that was uploaded in parts, run-length encoded part lengths follow the note;
-//! earlier programs ignore them.
-//!
 //! The note names the object, so a store that returns one object under the name of another is
 //! detected.
 
@@ -24,7 +21,7 @@ use crate::bodies::ingest::truncate_to_seconds;
 use crate::limits::SHARED_NOTE_BYTES_MAX;
 use crate::model::object::{ObjectInfo, ObjectMeta, ObjectPart, Residence, StorageClass};
 use crate::objects::parts;
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, rows};
 
 /// Version of the note, its first character.
 const VERSION: char = '1';
@@ -43,7 +40,6 @@ pub(super) struct Note {
     /// The upload that became the object, if it was a multipart upload.
     pub(super) upload: Option<UploadId>,
     /// Lengths of its parts, if they are stored.
-    #[serde(skip)]
     pub(super) runs: Option<PartRuns>,
 }
 
@@ -72,10 +68,9 @@ impl Note {
             what: format!("a note could not be written: {error}"),
         };
         let mut plain = postcard::to_stdvec(self).map_err(internal)?;
-        if let Some(runs) = &self.runs {
-            let longer = postcard::to_extend(runs, plain.clone()).map_err(internal)?;
-            // Part lengths can be left out; what the client sent cannot.
-            plain = if longer.len() > SHARED_NOTE_BYTES_MAX { plain } else { longer };
+        // Part lengths can be left out; what the client sent cannot.
+        if plain.len() > SHARED_NOTE_BYTES_MAX && self.runs.is_some() {
+            plain = postcard::to_stdvec(&Self { runs: None, ..self.clone() }).map_err(internal)?;
         }
         if plain.len() > SHARED_NOTE_BYTES_MAX {
             let what = format!(
@@ -96,12 +91,11 @@ impl Note {
         let (object, sealed) = all.split_first_chunk::<16>()?;
         let object = ObjectId::from_bytes(*object);
         let plain = open_entry(&key_of(shared, object), object, sealed)?;
-        let (note, rest): (Self, _) = postcard::take_from_bytes(&plain).ok()?;
-        let matches_note = |runs: &PartRuns| {
-            note.part_count.is_some_and(|count| runs.add_up_to(count, note.bytes))
-        };
-        let runs = postcard::from_bytes(rest).ok().filter(matches_note);
-        Some((object, Self { runs, ..note }))
+        let mut note: Self = rows::read(&plain).ok()?;
+        let (parts, bytes) = (note.part_count, note.bytes);
+        note.runs =
+            note.runs.filter(|runs| parts.is_some_and(|count| runs.add_up_to(count, bytes)));
+        Some((object, note))
     }
 
     /// Opens the note of `found`, and checks that it belongs to the object of that name.
