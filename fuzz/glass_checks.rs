@@ -13,7 +13,7 @@ const PAYLOAD: std::ops::Range<usize> = 96..2144;
 /// Bytes that say of a page which it is; see `crates/platter/src/header.rs`.
 const PAGE_HEADER_BYTES: usize = 16;
 
-static GOLDEN: &[u8] = include_bytes!("../crates/platter/tests/golden/platter-2.glass");
+static GOLDEN: &[u8] = include_bytes!("../crates/platter/tests/golden/platter-1.glass");
 
 /// Any file, and any header document in sectors whose checksums are right: a platter whose header
 /// fits its size, or an error.

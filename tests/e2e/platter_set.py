@@ -60,7 +60,7 @@ class Glass(Platter):
 
     def sector_header(self, place: int, layer: int) -> bytes:
         """The header of the sector of this place, which follows from what is known."""
-        head = MAGIC + struct.pack("<HBB", 2, self.kind(place, layer), 0)
+        head = MAGIC + struct.pack("<HBB", 1, self.kind(place, layer), 0)
         head += struct.pack("<IHH", place, layer, 0)
         head += struct.pack("<III", self.header["generation"], self.payload_bytes, 0)
         head += uuid.UUID(self.header["archive"]).bytes + uuid.UUID(self.header["platter"]).bytes

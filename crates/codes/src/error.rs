@@ -12,12 +12,6 @@ pub enum CodeError {
         /// Redundancy shards requested.
         redundancy: usize,
     },
-    /// The shard size is not a positive multiple of 64 bytes.
-    #[error("shards of {bytes} bytes are not a positive multiple of 64 bytes")]
-    ShardBytes {
-        /// Requested size.
-        bytes: usize,
-    },
     /// The shard size of a large group is not a positive multiple of 128 bytes.
     #[error("shards of {bytes} bytes are not a positive multiple of 128 bytes")]
     ShardBlocks {
@@ -142,7 +136,6 @@ impl CodeError {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Counts { .. }
-            | Self::ShardBytes { .. }
             | Self::ShardBlocks { .. }
             | Self::UnequalShards { .. }
             | Self::Index { .. }

@@ -7,7 +7,6 @@
 //! ldpc         quasi-cyclic LDPC codes of a sector's bits, with soft decoding
 //! symbols      bits to voxels and back: Gray labels, log-likelihood ratios, interleaving
 //! signature    64-bit algebraic signatures, which commute with both erasure codes
-//! version1     the code of the first platter format, for reading
 //! checksum     BLAKE3 of a sector, CRC32C of a record
 //! simd         the vectors that the kernels of small, large and signature are written with
 //! ```
@@ -30,7 +29,6 @@ mod signature;
 mod simd;
 pub mod small;
 pub mod symbols;
-pub mod version1;
 
 pub use cache::{L2_CACHE_VARIABLE, l2_cache_bytes, l2_cache_bytes_from_env};
 pub use checksum::{

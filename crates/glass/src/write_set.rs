@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::Transaction;
 use fulgurite_platter::limits::SOFTWARE_BYTES_MAX;
 use fulgurite_platter::{
-    Blank, FormatVersion, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
-    PlatterRole, PlatterWriter, SetMember, WriteDrive, list_entry_bytes,
+    Blank, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader, PlatterRole,
+    PlatterWriter, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_tier::Progress;
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
@@ -141,7 +141,6 @@ impl SetWriting<'_> {
             PlatterRole::Redundancy { index: position - information }
         };
         let header = PlatterHeader {
-            format: FormatVersion::CURRENT,
             archive: self.context.archive,
             platter,
             generation: self.row.generation,

@@ -15,9 +15,9 @@
 use std::time::{Duration, Instant};
 
 use fulgurite_platter::{
-    Blank, FormatVersion, Geometry, InformationTrack, Medium, Member, NoFaults, PlatterError,
-    PlatterHeader, PlatterReader, PlatterRole, SeededFaults, SetDecoder, SetEncoder, SetMember,
-    TrackBuffer, WriteDrive,
+    Blank, Geometry, InformationTrack, Medium, Member, NoFaults, PlatterError, PlatterHeader,
+    PlatterReader, PlatterRole, SeededFaults, SetDecoder, SetEncoder, SetMember, TrackBuffer,
+    WriteDrive,
 };
 use fulgurite_units::{ArchiveId, PlatterId, Ratio, Seed, SetId, UnixTime};
 
@@ -141,7 +141,6 @@ fn header(geometry: &Geometry, position: u16, data_bytes: u64) -> PlatterHeader 
         Some(index) => PlatterRole::Redundancy { index },
     };
     PlatterHeader {
-        format: FormatVersion::CURRENT,
         archive: ArchiveId::from_bytes([0; 16]),
         platter: id(position),
         generation: 0,

@@ -17,8 +17,8 @@ use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{LARGE_SHARD_ALIGN, LargeStreamEncoder, SIGNATURE_BYTES, Signature};
 use fulgurite_units::TrackIndex;
 
+use crate::PlatterError;
 use crate::geometry::{Geometry, TrackMap, TrackRole};
-use crate::{FormatVersion, PlatterError};
 
 /// Half a block of the large code: offset of the second coordinates of its symbols.
 const HALF_BLOCK: usize = LARGE_SHARD_ALIGN / 2;
@@ -39,12 +39,8 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// Creates a check for a platter of this version. Returns `None` for version 1, over whose
-    /// field no signatures commute with its code.
-    pub(crate) fn new(format: FormatVersion, map: &TrackMap) -> Result<Option<Self>, PlatterError> {
-        if format == FormatVersion::One {
-            return Ok(None);
-        }
+    /// Creates a check for a platter with these tracks.
+    pub(crate) fn new(map: &TrackMap) -> Result<Self, PlatterError> {
         let geometry = map.geometry();
         let group = geometry
             .group_columns()
@@ -52,7 +48,7 @@ impl Audit {
                 Ok(geometry.group_code(column.count)?.stream_encoder(LARGE_SHARD_ALIGN)?)
             })
             .collect::<Result<_, PlatterError>>()?;
-        Ok(Some(Self {
+        Ok(Self {
             geometry: geometry.clone(),
             map: map.clone(),
             track_code: geometry.track_code()?,
@@ -60,7 +56,7 @@ impl Audit {
             summed: Some(0),
             is_finished: false,
             mismatched: Vec::new(),
-        }))
+        })
     }
 
     /// Checks a track by the signatures of its sectors by layer, `None` for failed ones.

@@ -103,12 +103,12 @@ pub enum PlatterError {
     /// No header sector of a platter was found at the front or the back.
     #[error("this is not a platter: no header sector can be read at its front or back")]
     NotAPlatter,
-    /// The platter was written by a later version of the format.
-    #[error("platter format version {found} is not supported (this program reads up to {known})")]
+    /// The platter was written in another version of the format.
+    #[error("platter format version {found} is not supported (this program reads version {known})")]
     UnsupportedVersion {
         /// The version on the platter.
         found: u16,
-        /// The latest version that can be read.
+        /// The version that can be read.
         known: u16,
     },
     /// The platter's header is invalid.

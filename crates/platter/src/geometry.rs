@@ -14,7 +14,6 @@
 
 use fulgurite_codes::LargeCode;
 use fulgurite_codes::small::SmallCode;
-use fulgurite_codes::version1::ErasureCode;
 use fulgurite_units::{LayerIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +48,7 @@ pub struct Geometry {
     /// Redundancy platters of a set (R_p).
     pub set_redundancy_platters: u16,
     /// Sectors of each platter's track that are processed together when a set is encoded or a track
-    /// is recovered. In version 1 of the format they are one codeword; in later versions each
-    /// sector is a codeword of its own, and this only sets the size of reads.
+    /// is recovered. Each sector is a codeword of its own: this only sets the size of reads.
     pub set_span_sectors: u16,
 }
 
@@ -263,8 +261,9 @@ impl Geometry {
     /// # Errors
     /// When the field is too small for it.
     pub fn group_code(&self, count: u16) -> Result<LargeCode, PlatterError> {
-        let (information, redundancy) =
-            shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
+        let span = usize::from(count);
+        let information = usize::from(self.group_information_tracks) * span;
+        let redundancy = usize::from(self.group_redundancy_tracks) * span;
         Ok(LargeCode::new(information, redundancy)?)
     }
 
@@ -275,37 +274,10 @@ impl Geometry {
     pub fn set_code(&self) -> Result<SmallCode, PlatterError> {
         small(self.set_information_platters, self.set_redundancy_platters)
     }
-
-    /// Returns the within-track code of version 1.
-    pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, PlatterError> {
-        let (information, redundancy) =
-            shard_counts(self.track_information_sectors, self.track_redundancy_sectors, 1);
-        Ok(ErasureCode::new(information, redundancy)?)
-    }
-
-    /// Returns the code of one column of a large group of version 1.
-    pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, PlatterError> {
-        let (information, redundancy) =
-            shard_counts(self.group_information_tracks, self.group_redundancy_tracks, count);
-        Ok(ErasureCode::new(information, redundancy)?)
-    }
-
-    /// Returns the code of one column of a platter-set of version 1.
-    pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, PlatterError> {
-        let (information, redundancy) =
-            shard_counts(self.set_information_platters, self.set_redundancy_platters, count);
-        Ok(ErasureCode::new(information, redundancy)?)
-    }
 }
 
 fn small(information: u16, redundancy: u16) -> Result<SmallCode, PlatterError> {
     Ok(SmallCode::new(usize::from(information), usize::from(redundancy))?)
-}
-
-/// Returns the shard counts of a codeword of `count` sectors of each track or platter.
-fn shard_counts(information: u16, redundancy: u16, count: u16) -> (usize, usize) {
-    let span = usize::from(count);
-    (usize::from(information) * span, usize::from(redundancy) * span)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the overhead of a sector is 128 bytes")]

@@ -16,6 +16,7 @@ use fulgurite_codes::Shard;
 use fulgurite_units::TrackIndex;
 
 use crate::InformationTrack;
+use crate::PlatterError;
 use crate::PlatterSource;
 use crate::error::{CodeLevel, Unreadable};
 use crate::geometry::Column;
@@ -23,7 +24,6 @@ use crate::medium::Medium;
 use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
-use crate::{FormatVersion, PlatterError};
 
 /// One column of a group in memory.
 struct ColumnBuffer {
@@ -193,16 +193,11 @@ impl<R: PlatterSource> PlatterReader<R> {
                 buffer.restore(usize::from(column.first) + index % count, offset, piece);
             }
         };
-        match self.header.format {
-            FormatVersion::One => geometry
-                .group_code_version1(column.count)?
-                .decoder(payload_bytes)?
-                .decode(shard, on_restored)?,
-            FormatVersion::Two => geometry
-                .group_code(column.count)?
-                .decoder(payload_bytes)?
-                .decode_wanted(shard, is_own, on_restored)?,
-        }
+        geometry.group_code(column.count)?.decoder(payload_bytes)?.decode_wanted(
+            shard,
+            is_own,
+            on_restored,
+        )?;
         buffer.lost[column.layers()].fill(false);
         Ok(())
     }

@@ -19,15 +19,14 @@ mod capacity;
 
 use fulgurite_codes::large_definition;
 use fulgurite_codes::small::points;
-use fulgurite_codes::version1::definition::{BASIS, POLYNOMIAL};
 use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::PlatterError;
 use crate::geometry::{Geometry, TrackMap};
 use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
-use crate::sector::u32_at;
-use crate::{FormatVersion, PlatterError};
+use crate::sector::{FORMAT_VERSION, u32_at};
 
 /// The plain-text description of the format that every platter carries.
 pub const FORMAT_TEXT: &str = include_str!("../../../docs/formats/platter.md");
@@ -41,9 +40,6 @@ const PAGE_HEADER_BYTES: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatterHeader {
-    /// Version of the platter's format. It is stored outside this object in the document.
-    #[serde(skip)]
-    pub format: FormatVersion,
     /// Archive that wrote the platter.
     pub archive: ArchiveId,
     /// ID of the platter.
@@ -99,37 +95,25 @@ pub struct SetMember {
     pub list_bytes: u64,
 }
 
-/// Returns the definitions of a version's codes.
-fn codes(format: FormatVersion) -> serde_json::Value {
-    let checksum = "BLAKE3, 256 bits";
-    match format {
-        FormatVersion::One => json!({
-            "field": "GF(2^16)",
-            "polynomial": format!("{POLYNOMIAL:#X}"),
-            "basis": BASIS.map(|element| format!("{element:04X}")),
-            "evaluation": "sum of c(x) x^k is 0 for k < m; redundancy j at x(j), information i at \
-                           x(m + i); m is the redundancy count rounded up to a power of two",
-            "implementation": "crate reed-solomon-simd 3.1, high rate",
-            "sector_checksum": checksum,
-        }),
-        FormatVersion::Two => json!({
-            "track_and_set": {
-                "field": "GF(2^8) modulo 0x11D",
-                "basis": points::BASIS.map(|element| format!("{element:02X}")),
-                "redundancy": "r(i) is the sum of x(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
-                               element of number 255 - j, r(i) at y(i), the element of number i",
-            },
-            "large_group": {
-                "field": "GF(2^16): a + b u over GF(2^8) modulo 0x11D, u^2 = u + 0x22",
-                "basis": large_definition::BASIS.map(|[one, u]| format!("{one:02X}+{u:02X}u")),
-                "redundancy": "r(i) is the sum of g(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
-                               element of number m + j, r(i) at y(i), the element of number i; \
-                               g(j) the element of number (m + j) / m; m is the redundancy count \
-                               rounded up to a power of two",
-            },
-            "sector_checksum": checksum,
-        }),
-    }
+/// Returns the definitions of the codes.
+fn codes() -> serde_json::Value {
+    json!({
+        "track_and_set": {
+            "field": "GF(2^8) modulo 0x11D",
+            "basis": points::BASIS.map(|element| format!("{element:02X}")),
+            "redundancy": "r(i) is the sum of x(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
+                           element of number 255 - j, r(i) at y(i), the element of number i",
+        },
+        "large_group": {
+            "field": "GF(2^16): a + b u over GF(2^8) modulo 0x11D, u^2 = u + 0x22",
+            "basis": large_definition::BASIS.map(|[one, u]| format!("{one:02X}+{u:02X}u")),
+            "redundancy": "r(i) is the sum of g(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
+                           element of number m + j, r(i) at y(i), the element of number i; \
+                           g(j) the element of number (m + j) / m; m is the redundancy count \
+                           rounded up to a power of two",
+        },
+        "sector_checksum": "BLAKE3, 256 bits",
+    })
 }
 
 /// The JSON object as stored.
@@ -213,9 +197,9 @@ impl PlatterHeader {
     fn document(&self) -> Result<(usize, Vec<u8>), PlatterError> {
         let document = Document {
             about: ABOUT.to_owned(),
-            format_version: self.format.number(),
+            format_version: FORMAT_VERSION,
             platter: self.clone(),
-            codes: codes(self.format),
+            codes: codes(),
         };
         let json = serde_json::to_string(&document).map_err(|error| PlatterError::Header {
             platter: self.platter,
@@ -240,17 +224,17 @@ impl PlatterHeader {
         Ok(HeaderPages { json_bytes: narrow(json_bytes), text, page_bytes })
     }
 
-    fn parse(json: &[u8], platter: PlatterId, format: FormatVersion) -> Result<Self, PlatterError> {
+    fn parse(json: &[u8], platter: PlatterId) -> Result<Self, PlatterError> {
         let invalid = |reason: String| PlatterError::Header { platter, reason };
         let document: Document =
             serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
-        if document.format_version != format.number() {
+        if document.format_version != FORMAT_VERSION {
             return Err(invalid(format!("format version {}", document.format_version)));
         }
-        if document.codes != codes(format) {
+        if document.codes != codes() {
             return Err(invalid("the codes are not those this program knows".to_owned()));
         }
-        let header = Self { format, ..document.platter };
+        let header = document.platter;
         // Impossible numbers are an invalid request in a configuration, but corruption on a
         // platter.
         header.validate().map_err(|error| {
@@ -298,7 +282,6 @@ impl HeaderPages {
 
 /// Collects header pages until the JSON is complete.
 pub(crate) struct HeaderCollector {
-    format: FormatVersion,
     archive: ArchiveId,
     platter: PlatterId,
     generation: u32,
@@ -322,7 +305,6 @@ impl HeaderCollector {
         let page_bytes = payload.len() - PAGE_HEADER_BYTES;
         let pages = (json_bytes as usize).div_ceil(page_bytes);
         Some(Self {
-            format: header.format,
             archive: header.archive,
             platter: header.platter,
             generation: header.generation,
@@ -334,8 +316,7 @@ impl HeaderCollector {
 
     /// Adds a valid header sector, if it belongs to the same platter and to the JSON.
     pub(crate) fn add(&mut self, header: &crate::sector::SectorHeader, payload: &[u8]) {
-        let same = header.format == self.format
-            && header.archive == self.archive
+        let same = header.archive == self.archive
             && header.platter == self.platter
             && header.generation == self.generation
             && header.payload_bytes == self.payload_bytes
@@ -364,7 +345,7 @@ impl HeaderCollector {
         }
         let mut json: Vec<u8> = self.pages.iter().flatten().flatten().copied().collect();
         json.truncate(self.json_bytes as usize);
-        let header = PlatterHeader::parse(&json, self.platter, self.format)?;
+        let header = PlatterHeader::parse(&json, self.platter)?;
         let same = header.archive == self.archive
             && header.platter == self.platter
             && header.generation == self.generation

@@ -37,7 +37,6 @@ mod sink;
 mod source;
 mod track;
 mod verify;
-mod version;
 mod writer;
 
 pub use fulgurite_units::ErrorKind;
@@ -60,5 +59,4 @@ pub use sink::PlatterSink;
 pub use source::PlatterSource;
 pub use track::TrackBuffer;
 pub use verify::{SectorMap, SectorMargins, TrackScan, Verification, VerifyReport};
-pub use version::FormatVersion;
 pub use writer::{PlatterWriter, WriteDrive};

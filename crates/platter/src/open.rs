@@ -11,16 +11,16 @@
 //! Every version has magic, version, payload length and checksum at the same place, so a platter of
 //! another version can be distinguished from a damaged one.
 
+use crate::PlatterError;
 use crate::PlatterSource;
 use crate::header::{HeaderCollector, PlatterHeader};
 use crate::limits::{HEADER_SEARCH_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX};
 use crate::medium::{Medium, SectorExtent, SectorReading};
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{
-    Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
-    has_valid_checksum, payload, u32_at,
+    Erasure, FORMAT_VERSION, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader,
+    SectorKind, has_valid_checksum, payload, u32_at,
 };
-use crate::{FormatVersion, PlatterError};
 
 /// Sector images begin at multiples of this many bytes, whatever the geometry.
 const SECTOR_ALIGN: usize = 64;
@@ -47,8 +47,7 @@ pub(crate) fn find_header<R: PlatterSource>(
     match (&search.found, search.version) {
         (Some(found), _) => found.finish(),
         (None, Some(found)) => {
-            let known = FormatVersion::CURRENT.number();
-            Err(PlatterError::UnsupportedVersion { found, known })
+            Err(PlatterError::UnsupportedVersion { found, known: FORMAT_VERSION })
         }
         (None, None) => Err(PlatterError::NotAPlatter),
     }

@@ -198,7 +198,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
         mut on_sector: impl FnMut(&[u8], Result<Option<u8>, Erasure>),
     ) -> Result<(), PlatterError> {
-        buffer.prepare(&self.header.geometry, self.header.format);
+        buffer.prepare(&self.header.geometry);
         let (image, lost) = (&mut buffer.image, &mut buffer.lost);
         self.read_sectors(physical_track, 0, image, medium, |layer, sector, found| {
             lost[layer] = found.is_err();
@@ -264,7 +264,6 @@ impl<R: PlatterSource> PlatterReader<R> {
 fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(), PlatterError> {
     let geometry = &header.geometry;
     let differences = [
-        ("versions", seal.format != header.format),
         ("archive", seal.archive != header.archive),
         ("platter", seal.platter != header.platter),
         ("generation", seal.generation != header.generation),

@@ -18,9 +18,8 @@
 use fulgurite_codes::{Checksum, sector_checksum};
 use fulgurite_units::{ArchiveId, PlatterId};
 
-use crate::FormatVersion;
 use crate::limits::SEAL_COPIES;
-use crate::sector::{array_at, u16_at, u32_at, u64_at};
+use crate::sector::{FORMAT_VERSION, array_at, u16_at, u32_at, u64_at};
 
 /// First bytes of a final record.
 pub const SEAL_MAGIC: [u8; 8] = *b"FGPLSEAL";
@@ -36,8 +35,6 @@ const CHECKSUM_OFFSET: usize = 224;
 /// Content of the final record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// Version of the platter's format.
-    pub format: FormatVersion,
     /// Archive that wrote the platter.
     pub archive: ArchiveId,
     /// ID of the platter.
@@ -68,7 +65,7 @@ impl Seal {
     fn record(&self) -> [u8; SEAL_RECORD_BYTES] {
         let mut bytes = [0; SEAL_RECORD_BYTES];
         bytes[0..8].copy_from_slice(&SEAL_MAGIC);
-        bytes[8..10].copy_from_slice(&self.format.number().to_le_bytes());
+        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.archive.to_bytes());
         bytes[32..48].copy_from_slice(&self.platter.to_bytes());
@@ -91,11 +88,10 @@ impl Seal {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let format = FormatVersion::from_number(u16_at(bytes, 8))?;
         let valid = bytes[0..8] == SEAL_MAGIC
+            && u16_at(bytes, 8) == FORMAT_VERSION
             && sector_checksum(&bytes[..CHECKSUM_OFFSET]) == bytes[CHECKSUM_OFFSET..];
         valid.then(|| Self {
-            format,
             archive: ArchiveId::from_bytes(array_at(bytes, 16)),
             platter: PlatterId::from_bytes(array_at(bytes, 32)),
             generation: u32_at(bytes, 12),

@@ -18,7 +18,8 @@
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, TrackIndex};
 
-use crate::FormatVersion;
+/// Version of the platter format.
+pub(crate) const FORMAT_VERSION: u16 = 1;
 
 /// First bytes of every sector, in every version.
 pub const SECTOR_MAGIC: [u8; 8] = *b"FGSECTOR";
@@ -93,8 +94,6 @@ pub enum Erasure {
 /// Content of a sector's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectorHeader {
-    /// Version of the platter's format.
-    pub format: FormatVersion,
     /// Archive that wrote the sector.
     pub archive: ArchiveId,
     /// Platter that it is on.
@@ -117,7 +116,7 @@ impl SectorHeader {
     pub fn to_bytes(&self) -> [u8; SECTOR_HEADER_BYTES] {
         let mut bytes = [0; SECTOR_HEADER_BYTES];
         bytes[0..8].copy_from_slice(&SECTOR_MAGIC);
-        bytes[8..10].copy_from_slice(&self.format.number().to_le_bytes());
+        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
         bytes[10] = self.kind as u8;
         bytes[12..16].copy_from_slice(&self.track.get().to_le_bytes());
         bytes[16..18].copy_from_slice(&self.layer.get().to_le_bytes());
@@ -140,11 +139,10 @@ impl SectorHeader {
             return Err(Erasure::Magic);
         }
         let version = u16_at(bytes, 8);
-        let Some(format) = FormatVersion::from_number(version) else {
+        if version != FORMAT_VERSION {
             return Err(Erasure::Version(version));
-        };
+        }
         let header = Self {
-            format,
             archive: ArchiveId::from_bytes(array_at(bytes, 32)),
             platter: PlatterId::from_bytes(array_at(bytes, 48)),
             generation: u32_at(bytes, 20),
@@ -153,7 +151,7 @@ impl SectorHeader {
             kind: SectorKind::from_byte(bytes[10]).ok_or(Erasure::Checksum)?,
             payload_bytes: u32_at(bytes, 24),
         };
-        // Reserved bytes are zero in all versions so far.
+        // Reserved bytes are zero.
         if header.to_bytes() == bytes[..SECTOR_HEADER_BYTES] {
             Ok(header)
         } else {
@@ -189,8 +187,6 @@ impl SectorHeader {
         };
         if !has_valid_checksum(image) {
             Erasure::Checksum
-        } else if found.format != self.format {
-            Erasure::Version(found.format.number())
         } else if found.archive != self.archive {
             Erasure::Archive(found.archive)
         } else if found.platter != self.platter {

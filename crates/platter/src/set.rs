@@ -6,19 +6,15 @@
 //!                   ^ not written: zeros
 //! ```
 //!
-//! (In version 1 of the format a column of `set_span` layers was one codeword.) Redundancy platters
-//! are platters like any other: the encoder computes their user bytes, which are written with a
-//! [`crate::PlatterWriter`], which adds their own inner redundancy. Memory is one column of
-//! `set_span` layers of the set, whatever the size of a track.
-
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+//! Redundancy platters are platters like any other: the encoder computes their user bytes, which are
+//! written with a [`crate::PlatterWriter`], which adds their own inner redundancy. Memory is one
+//! column of `set_span` layers of the set, whatever the size of a track.
 
 use fulgurite_codes::small::{Reconstruction, SmallCode};
-use fulgurite_codes::{Shard, version1};
 use fulgurite_units::PlatterId;
 
 use crate::InformationTrack;
+use crate::PlatterError;
 use crate::PlatterSource;
 use crate::error::{CodeLevel, Unreadable};
 use crate::geometry::{Column, Geometry};
@@ -27,7 +23,6 @@ use crate::medium::Medium;
 use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
-use crate::{FormatVersion, PlatterError};
 
 /// Computes the user bytes of a set's redundancy platters.
 #[derive(Debug)]
@@ -163,10 +158,7 @@ pub struct SetReport {
 #[derive(Debug)]
 pub struct SetDecoder {
     geometry: Geometry,
-    format: FormatVersion,
     platters: Vec<Option<PlatterId>>,
-    /// Decoders by the number of sectors of a column.
-    version1: BTreeMap<u16, version1::Decoder>,
     /// The current plan, and its key: platters available and wanted.
     plan: Option<(Vec<usize>, usize, Reconstruction)>,
     bytes: Vec<u8>,
@@ -180,9 +172,7 @@ impl SetDecoder {
     pub fn new(header: &PlatterHeader) -> Self {
         Self {
             geometry: header.geometry.clone(),
-            format: header.format,
             platters: header.members.iter().map(|m| m.map(|m| m.platter)).collect(),
-            version1: BTreeMap::new(),
             plan: None,
             bytes: Vec::new(),
             zeros: vec![0; header.geometry.sector_payload_bytes as usize],
@@ -215,7 +205,7 @@ impl SetDecoder {
                 wanted,
             });
         };
-        out.prepare(&self.geometry, self.format);
+        out.prepare(&self.geometry);
         // A member that failed once is not retried for the next column.
         let mut lost: Vec<bool> = (0..)
             .zip(members)
@@ -293,52 +283,22 @@ impl SetDecoder {
         let sector_bytes = self.geometry.sector_image_bytes();
         let count = usize::from(column.count);
         let bytes = &self.bytes;
-        let shard = |position: usize, sector: usize| {
-            if !available[position] {
-                return Shard::Lost;
+        let shard = |position: usize, sector: usize| match members[position] {
+            _ if !available[position] => None,
+            Member::Platter(reader) if track.get() < reader.map().information_tracks() => {
+                let image = (position * count + sector) * sector_bytes;
+                Some(payload(&bytes[image..][..sector_bytes]))
             }
-            match members[position] {
-                Member::Platter(reader) if track.get() < reader.map().information_tracks() => {
-                    let image = (position * count + sector) * sector_bytes;
-                    Shard::Given(payload(&bytes[image..][..sector_bytes]))
-                }
-                Member::Track(buffer) => {
-                    Shard::Given(buffer.sector(usize::from(column.first) + sector))
-                }
-                Member::Platter(_) | Member::NotWritten => Shard::Zero,
-                Member::Lost => Shard::Lost,
-            }
+            Member::Track(buffer) => Some(buffer.sector(usize::from(column.first) + sector)),
+            Member::Platter(_) | Member::NotWritten => Some(&self.zeros[..]),
+            Member::Lost => None,
         };
-        match self.format {
-            FormatVersion::One => {
-                let decoder = match self.version1.entry(column.count) {
-                    Entry::Occupied(entry) => entry.into_mut(),
-                    Entry::Vacant(entry) => {
-                        let code = self.geometry.set_code_version1(column.count)?;
-                        entry.insert(code.decoder(self.geometry.sector_payload_bytes as usize)?)
-                    }
-                };
-                let shard = |index: usize| shard(index / count, index % count);
-                decoder.decode(shard, |index, offset, piece| {
-                    if index / count == wanted {
-                        out.restore(usize::from(column.first) + index % count, offset, piece);
-                    }
-                })?;
-            }
-            FormatVersion::Two => {
-                let plan = plan(&mut self.plan, &self.geometry, available, wanted)?;
-                for sector in 0..count {
-                    let sources: Vec<&[u8]> = (0..members.len())
-                        .filter_map(|position| match shard(position, sector) {
-                            Shard::Given(bytes) => Some(bytes),
-                            Shard::Zero => Some(&self.zeros[..]),
-                            Shard::Lost => None,
-                        })
-                        .collect();
-                    let target = out.sector_mut(usize::from(column.first) + sector);
-                    plan.run(&sources, &mut [target])?;
-                }
-            }
+        let plan = plan(&mut self.plan, &self.geometry, available, wanted)?;
+        for sector in 0..count {
+            let sources: Vec<&[u8]> =
+                (0..members.len()).filter_map(|position| shard(position, sector)).collect();
+            let target = out.sector_mut(usize::from(column.first) + sector);
+            plan.run(&sources, &mut [target])?;
         }
         out.lost[column.layers()].fill(false);
         Ok(())

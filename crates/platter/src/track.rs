@@ -4,11 +4,10 @@
 //! The caller reuses the buffer for track after track, so reading allocates nothing.
 
 use fulgurite_codes::small::SmallCode;
-use fulgurite_codes::{Shard, version1};
 
+use crate::PlatterError;
 use crate::geometry::Geometry;
 use crate::sector::{SECTOR_HEADER_BYTES, payload, payload_mut};
-use crate::{FormatVersion, PlatterError};
 
 /// One track as sector images; the content of lost ones is undefined until they are restored.
 #[derive(Debug, Default)]
@@ -17,20 +16,12 @@ pub struct TrackBuffer {
     /// Whether the sector at each layer is lost.
     pub(crate) lost: Vec<bool>,
     shape: Option<Shape>,
-    decoder: Option<TrackDecoder>,
-}
-
-/// The within-track code of a version.
-#[derive(Debug)]
-enum TrackDecoder {
-    One(version1::Decoder),
-    Two(SmallCode),
+    code: Option<SmallCode>,
 }
 
 /// The parameters of a geometry on which a track in memory depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
-    format: FormatVersion,
     sector_bytes: usize,
     information: usize,
     redundancy: usize,
@@ -74,16 +65,15 @@ impl TrackBuffer {
     }
 
     /// Resizes the buffer for a track of this geometry and marks all sectors as lost.
-    pub(crate) fn prepare(&mut self, geometry: &Geometry, format: FormatVersion) {
+    pub(crate) fn prepare(&mut self, geometry: &Geometry) {
         let shape = Shape {
-            format,
             sector_bytes: geometry.sector_image_bytes(),
             information: usize::from(geometry.track_information_sectors),
             redundancy: usize::from(geometry.track_redundancy_sectors),
         };
         if self.shape != Some(shape) {
             self.shape = Some(shape);
-            self.decoder = None;
+            self.code = None;
         }
         self.image.resize(geometry.track_image_bytes(), 0);
         self.lost.clear();
@@ -126,19 +116,12 @@ impl TrackBuffer {
     /// The caller has checked that no more than the track's redundancy is lost.
     pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), PlatterError> {
         let shape = self.shape.unwrap_or_else(|| unreachable!("the buffer was prepared"));
-        let mut decoder = match (self.decoder.take(), shape.format) {
-            (Some(decoder), _) => decoder,
-            (None, FormatVersion::One) => {
-                let payload_bytes = geometry.sector_payload_bytes as usize;
-                TrackDecoder::One(geometry.track_code_version1()?.decoder(payload_bytes)?)
-            }
-            (None, FormatVersion::Two) => TrackDecoder::Two(geometry.track_code()?),
+        let code = match self.code.take() {
+            Some(code) => code,
+            None => geometry.track_code()?,
         };
-        let result = match &mut decoder {
-            TrackDecoder::One(decoder) => self.decode_version1(decoder, shape.sector_bytes),
-            TrackDecoder::Two(code) => self.decode_small(code, shape),
-        };
-        self.decoder = Some(decoder);
+        let result = self.reconstruct(&code, shape);
+        self.code = Some(code);
         result?;
         self.lost[..shape.information].fill(false);
         Ok(())
@@ -146,7 +129,7 @@ impl TrackBuffer {
 
     /// Restores in place. Outputs are sectors that are lost, inputs are sectors that are not: the
     /// split borrows both without a copy of the track.
-    fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), PlatterError> {
+    fn reconstruct(&mut self, code: &SmallCode, shape: Shape) -> Result<(), PlatterError> {
         let mut wanted: Vec<(usize, &mut [u8])> = Vec::new();
         let mut available: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());
         for (layer, image) in self.image.chunks_exact_mut(shape.sector_bytes).enumerate() {
@@ -157,32 +140,5 @@ impl TrackBuffer {
             }
         }
         Ok(code.reconstruct(&available, &mut wanted)?)
-    }
-
-    fn decode_version1(
-        &mut self,
-        decoder: &mut version1::Decoder,
-        sector_bytes: usize,
-    ) -> Result<(), PlatterError> {
-        let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
-        let mut available: Vec<Shard<'_>> = Vec::with_capacity(self.lost.len());
-        for (layer, image) in self.image.chunks_exact_mut(sector_bytes).enumerate() {
-            if self.lost[layer] {
-                available.push(Shard::Lost);
-                lost.push((layer, image));
-            } else {
-                available.push(Shard::Given(payload(image)));
-            }
-        }
-        decoder.decode(
-            |index| available[index],
-            |layer, offset, piece| {
-                if let Ok(at) = lost.binary_search_by_key(&layer, |&(lost, _)| lost) {
-                    let from = SECTOR_HEADER_BYTES + offset;
-                    lost[at].1[from..from + piece.len()].copy_from_slice(piece);
-                }
-            },
-        )?;
-        Ok(())
     }
 }

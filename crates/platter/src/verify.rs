@@ -156,7 +156,7 @@ struct SectorResults {
 pub struct Verification {
     report: VerifyReport,
     map: TrackMap,
-    audit: Option<Audit>,
+    audit: Audit,
     margins: MarginHistogram,
     digest: RunningChecksum,
     /// Information tracks that failed, and how many of them were tried with their large groups.
@@ -198,7 +198,7 @@ impl Verification {
         Ok(Self {
             report,
             map: reader.map.clone(),
-            audit: Audit::new(reader.header.format, &reader.map)?,
+            audit: Audit::new(&reader.map)?,
             margins: MarginHistogram::new(),
             digest: RunningChecksum::new(),
             suspects: Vec::new(),
@@ -256,9 +256,7 @@ impl Verification {
     ) -> Result<(), PlatterError> {
         let geometry = &reader.header.geometry;
         let (report, found) = (&mut self.report, &self.found);
-        if let Some(audit) = &mut self.audit {
-            audit.track(scan.track, scan.role, &found.signatures)?;
-        }
+        self.audit.track(scan.track, scan.role, &found.signatures)?;
         found.readings.iter().for_each(|reading| self.margins.add(*reading));
         let plain = SectorReading::Read { margin: None };
         if found.readings.iter().any(|reading| *reading != plain) {
@@ -291,7 +289,7 @@ impl Verification {
             "a verification is finished only when all tracks are done"
         );
         self.report.margins = self.margins.sum();
-        self.report.mismatched = self.audit.map(Audit::finish).unwrap_or_default();
+        self.report.mismatched = self.audit.finish();
         if self.report.failed_sectors == 0 {
             self.report.seal_matches = Some(self.digest.finish() == reader.seal().digest);
         }

@@ -22,7 +22,7 @@ use crate::geometry::TrackMap;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
-use crate::{FormatVersion, PlatterError, PlatterSink};
+use crate::{PlatterError, PlatterSink};
 
 /// The only type that can write platters.
 #[derive(Debug, Default)]
@@ -73,7 +73,6 @@ impl<S: PlatterSink> PlatterWriter<S> {
     /// [`crate::airgap`].
     fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, PlatterError> {
         header.validate()?;
-        assert_eq!(header.format, FormatVersion::CURRENT, "only the current format is written");
         if blank.platter() != header.platter {
             return Err(PlatterError::WrongPlatter {
                 expected: header.platter,
@@ -159,7 +158,6 @@ impl<S: PlatterSink> PlatterWriter<S> {
         self.append_header()?;
         let geometry = &self.header.geometry;
         let seal = Seal {
-            format: self.header.format,
             archive: self.header.archive,
             platter: self.header.platter,
             generation: self.header.generation,
@@ -303,7 +301,6 @@ pub(crate) fn sector_header(
     kind: SectorKind,
 ) -> SectorHeader {
     SectorHeader {
-        format: header.format,
         archive: header.archive,
         platter: header.platter,
         generation: header.generation,

@@ -8,8 +8,8 @@ use fulgurite_decode::{
 };
 use fulgurite_platter::channel::{Channel, Population, SectorShape};
 use fulgurite_platter::{
-    Blank, FormatVersion, Geometry, NoFaults, PlatterHeader, PlatterReader, PlatterRole,
-    SECTOR_OVERHEAD, SectorExtent, SectorReading, SeededFaults, SetMember, TrackBuffer, WriteDrive,
+    Blank, Geometry, NoFaults, PlatterHeader, PlatterReader, PlatterRole, SECTOR_OVERHEAD,
+    SectorExtent, SectorReading, SeededFaults, SetMember, TrackBuffer, WriteDrive,
 };
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Ratio, Seed, SetId, TrackIndex, UnixTime};
 
@@ -124,7 +124,6 @@ fn header(geometry: &Geometry, data_bytes: u64) -> PlatterHeader {
     let platter = PlatterId::from_bytes([1; 16]);
     let own = Some(SetMember { platter, data_bytes, list_bytes: 0 });
     PlatterHeader {
-        format: FormatVersion::CURRENT,
         archive: ArchiveId::from_bytes([0; 16]),
         platter,
         generation: 0,

@@ -8,9 +8,9 @@
 use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 
 use super::{PlatterHeader, PlatterRole, SetMember, pages};
+use crate::PlatterError;
 use crate::geometry::Geometry;
 use crate::limits::{HEADER_DOCUMENT_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX, SOFTWARE_BYTES_MAX};
-use crate::{FormatVersion, PlatterError};
 
 impl Geometry {
     /// Checks that the parameters give a platter within the limits of the format, and that its
@@ -73,7 +73,6 @@ fn document_bytes_max(geometry: &Geometry) -> Result<usize, PlatterError> {
     let (platter, bytes) = (PlatterId::from_bytes([0xFF; 16]), geometry.platter_user_bytes());
     let member = SetMember { platter, data_bytes: bytes, list_bytes: bytes };
     let longest = PlatterHeader {
-        format: FormatVersion::CURRENT,
         archive: ArchiveId::from_bytes([0xFF; 16]),
         platter,
         generation: u32::MAX,

@@ -1,23 +1,17 @@
-//! The format: platters of released versions stay readable, new ones have the same bytes, and a
-//! reader written from the description alone can read them.
+//! The format: a platter has the same bytes as the golden one, which is readable, also by a reader
+//! written from the description alone.
 
 use expect_test::{expect, expect_file};
 use fulgurite_platter::{
-    ErrorKind, FORMAT_TEXT, FormatVersion, InformationTrack, ListEntry, ListReader, ListWriter,
-    Member, NoFaults, PlatterHeader, SetDecoder, SetMember, TrackBuffer, list_bytes,
-    list_entry_bytes,
+    ErrorKind, FORMAT_TEXT, ListEntry, ListReader, ListWriter, NoFaults, PlatterHeader, SetMember,
+    TrackBuffer, list_bytes, list_entry_bytes,
 };
 use fulgurite_units::ObjectId;
 
 use crate::peer::{Peer, solve_small};
-use crate::support::{
-    At, forged, open, read_all, single_header, tiny, user_bytes, write, write_set,
-};
+use crate::support::{forged, open, read_all, single_header, tiny, user_bytes, write, write_set};
 
-/// A platter of format version 1, which is no longer written: old platters stay readable.
-static GOLDEN_1: &[u8] = include_bytes!("../golden/platter-1.glass");
-/// A platter of version 2, in which new platters are written.
-static GOLDEN: &[u8] = include_bytes!("../golden/platter-2.glass");
+static GOLDEN: &[u8] = include_bytes!("../golden/platter-1.glass");
 
 const DATA_BYTES: usize = 40_000;
 
@@ -61,7 +55,7 @@ fn golden_user_bytes() -> Vec<u8> {
 fn new_platter_matches_the_golden_bytes() {
     let new = write(&golden_header(), &golden_user_bytes(), 7777);
     if option_env!("FULGURITE_WRITE_GOLDEN").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-2.glass");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-1.glass");
         std::fs::write(path, &new).unwrap();
     }
     assert_eq!(new.len(), GOLDEN.len());
@@ -71,7 +65,7 @@ fn new_platter_matches_the_golden_bytes() {
     let tracks = image..GOLDEN.len() - 1024 - image;
     assert!(new[tracks.clone()] == GOLDEN[tracks.clone()], "the format has changed");
     let digest = fulgurite_codes::sector_checksum(&GOLDEN[tracks]);
-    expect!["a8bce41c72be2b442e6ce141fb3d23a61fb376ab15dbb06e655da565785d80c2"]
+    expect!["0f8c4ad6ace830690d768b8c27a57055aa441de33947fd9b565043df942b96dc"]
         .assert_eq(&hex(&digest));
     let golden = GOLDEN.to_vec();
     assert_eq!(open(&golden).unwrap().header(), open(&new).unwrap().header());
@@ -82,18 +76,13 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn golden_platters_of_all_versions_are_readable() {
-    golden_is_readable(FormatVersion::One, GOLDEN_1);
-    golden_is_readable(FormatVersion::Two, GOLDEN);
-}
-
-fn golden_is_readable(format: FormatVersion, golden: &[u8]) {
-    let golden = golden.to_vec();
+fn golden_platter_is_readable() {
+    let golden = GOLDEN.to_vec();
     let reader = open(&golden).unwrap();
     let bytes = read_all(&reader, &NoFaults).unwrap();
     assert!(bytes == golden_user_bytes());
     let header = reader.header();
-    assert_eq!(header, &PlatterHeader { format, ..golden_header() });
+    assert_eq!(header, &golden_header());
     let mut list = ListReader::new(header.platter);
     list.push(&bytes[DATA_BYTES..]);
     for entry in entries() {
@@ -106,13 +95,8 @@ fn golden_is_readable(format: FormatVersion, golden: &[u8]) {
 
 #[test]
 fn header_contains_what_a_reader_needs() {
-    for (golden, expected) in [
-        (GOLDEN_1, expect_file!["../golden/header-1.json"]),
-        (GOLDEN, expect_file!["../golden/header-2.json"]),
-    ] {
-        let json = serde_json::to_string_pretty(&Peer::open(golden).json).unwrap();
-        expected.assert_eq(&(json + "\n"));
-    }
+    let json = serde_json::to_string_pretty(&Peer::open(GOLDEN).json).unwrap();
+    expect_file!["../golden/header-1.json"].assert_eq(&(json + "\n"));
     assert!(FORMAT_TEXT.is_ascii());
     let shown = String::from_utf8_lossy(GOLDEN);
     assert!(shown.contains("## How to write a reader"));
@@ -120,14 +104,8 @@ fn header_contains_what_a_reader_needs() {
 
 #[test]
 fn reader_written_from_the_description_reads_a_platter() {
-    for golden in [GOLDEN_1, GOLDEN] {
-        peer_reads(golden);
-    }
-}
-
-fn peer_reads(golden: &[u8]) {
     let user = golden_user_bytes();
-    let mut file = golden.to_vec();
+    let mut file = GOLDEN.to_vec();
     let sector = 2176;
     let track = |n: usize| n * 11 * sector;
     // Three sectors of track 1 are lost, information and redundancy.
@@ -145,7 +123,7 @@ fn peer_reads(golden: &[u8]) {
     // Its group restores it, and the padded last track too.
     let mut padded = user.clone();
     padded.resize(start(3), 0);
-    let whole = Peer::open(golden);
+    let whole = Peer::open(GOLDEN);
     for t in 0..3 {
         let restored = whole.track_by_group(t, 3).unwrap().concat();
         assert!(restored == padded[start(t)..start(t + 1)], "track {t}");
@@ -171,53 +149,13 @@ fn the_description_covers_sets_that_were_closed_short() {
 }
 
 #[test]
-fn version_1_damage_is_restored_by_every_code() {
-    let golden = GOLDEN_1.to_vec();
-    let reader = open(&golden).unwrap();
-    // Three sectors of track 1, of both kinds, and then all of them.
-    for faults in [[(1, 0), (1, 4), (1, 9)].into(), (0..11).map(|layer| (1, layer)).collect()] {
-        let bytes = read_all(&reader, &At(faults)).unwrap();
-        assert!(bytes == golden_user_bytes());
-    }
-}
-
-#[test]
-fn version_1_sets_are_recovered() {
-    // Of a set of platters 0 and 2, and 1 that was never written, only the redundancy survives.
-    let files = [
-        include_bytes!("../golden/set-1-3.glass").to_vec(),
-        include_bytes!("../golden/set-1-4.glass").to_vec(),
-    ];
-    let readers = [open(&files[0]).unwrap(), open(&files[1]).unwrap()];
-    let [first, second] = &readers;
-    let members = [
-        Member::Lost,
-        Member::NotWritten,
-        Member::Lost,
-        Member::Platter(first),
-        Member::Platter(second),
-    ];
-    let mut decoder = SetDecoder::new(first.header());
-    let mut buffer = TrackBuffer::new();
-    for (position, bytes) in [(0, user_bytes(20_000, 1)), (2, user_bytes(9_000, 3))] {
-        let mut restored = Vec::new();
-        for track in (0..2).map(InformationTrack::new) {
-            decoder.recover_track(track, &members, position, &NoFaults, &mut buffer).unwrap();
-            restored.extend(buffer.sectors().flatten().copied());
-        }
-        assert!(restored[..bytes.len()] == bytes);
-        assert!(restored[bytes.len()..].iter().all(|&byte| byte == 0));
-    }
-}
-
-#[test]
 fn invalid_headers_are_refused() {
     // Rebuilds every sector of both headers around a changed JSON of the same length.
     for (from, to) in [
         ("\"groups\":2", "\"groups\":0"),
         ("\"data_bytes\":40000", "\"data_bytes\":90000"),
         ("0x11D", "0x11B"),
-        ("\"format_version\":2", "\"format_version\":7"),
+        ("\"format_version\":1", "\"format_version\":7"),
         ("\"list_entries\":2", "\"list_entriez\":2"),
         ("\"generation\":0", "\"generation\":1"),
         ("\"kind\":\"information\",\"index\":0", "\"kind\":\"information\",\"index\":1"),

@@ -59,14 +59,7 @@ impl Peer {
     pub(crate) fn track(&self, track: usize) -> Option<Vec<Vec<u8>>> {
         let shards: Vec<_> = (0..self.sectors()).map(|layer| self.sector(track, layer)).collect();
         let information = self.geometry("track_information_sectors");
-        match self.version() {
-            1 => version1::solve(information, shards),
-            _ => solve_small(information, shards),
-        }
-    }
-
-    fn version(&self) -> usize {
-        number(&self.file, 8, 2)
+        solve_small(information, shards)
     }
 
     /// Returns the information layers of an information track, from its large group alone.
@@ -95,10 +88,7 @@ impl Peer {
             for j in 0..redundancy {
                 shards.extend((first..first + count).map(|layer| self.sector(behind + j, layer)));
             }
-            let solved = match self.version() {
-                1 => version1::solve(in_group * count, shards)?,
-                _ => solve_large(in_group * count, shards)?,
-            };
+            let solved = solve_large(in_group * count, shards)?;
             restored.extend_from_slice(&solved[track % in_group * count..][..count]);
         }
         Some(restored)
@@ -231,105 +221,5 @@ fn solve(
 fn add(row: &mut [Element], other: &[Element], factor: Element) {
     if factor != 0 {
         row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= times(b, factor));
-    }
-}
-
-/// The code of version 1, from its description.
-mod version1 {
-    use fulgurite_codes::version1::definition::{element, multiply, to_polynomial};
-
-    /// Decodes the information shards of a codeword, by elimination on the equations of the
-    /// definition.
-    pub(super) fn solve(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
-        let redundancy = shards.len() - information;
-        let m = redundancy.next_power_of_two();
-        let size = shards.iter().flatten().next()?.len();
-        let point = |n: usize| to_polynomial(u16::try_from(n).unwrap());
-        // Unknown points, and the sums of the known ones for each power.
-        let mut unknown: Vec<(usize, Option<usize>)> = (redundancy..m).map(|n| (n, None)).collect();
-        let mut rows: Vec<Vec<u16>> = vec![vec![0; size / 2]; m];
-        for (index, shard) in shards.iter().enumerate() {
-            let place = if index < information { m + index } else { index - information };
-            match shard {
-                None => unknown.push((place, Some(index))),
-                Some(shard) => {
-                    for e in 0..size / 2 {
-                        let mut term = element(shard, e);
-                        for row in &mut rows {
-                            row[e] ^= term;
-                            term = multiply(term, point(place));
-                        }
-                    }
-                }
-            }
-        }
-        if unknown.len() > m {
-            return None;
-        }
-        let mut matrix: Vec<Vec<u16>> = (0..m).map(|_| Vec::new()).collect();
-        for &(place, _) in &unknown {
-            let mut power = 1;
-            for row in &mut matrix {
-                row.push(power);
-                power = multiply(power, point(place));
-            }
-        }
-        eliminate(&mut matrix, &mut rows);
-        let mut result: Vec<Option<Vec<u8>>> = shards;
-        for (row, &(_, index)) in unknown.iter().enumerate() {
-            if let Some(index) = index {
-                result[index] = Some(to_bytes(&rows[row]));
-            }
-        }
-        result.truncate(information);
-        result.into_iter().collect()
-    }
-
-    /// Gauss-Jordan elimination; row `i` of `values` becomes unknown `i`.
-    fn eliminate(matrix: &mut [Vec<u16>], values: &mut [Vec<u16>]) {
-        for column in 0..matrix[0].len() {
-            let pivot = (column..matrix.len()).find(|&row| matrix[row][column] != 0).unwrap();
-            matrix.swap(column, pivot);
-            values.swap(column, pivot);
-            let inverse = power(matrix[column][column], 65_534);
-            let scale =
-                |row: &mut Vec<u16>| row.iter_mut().for_each(|v| *v = multiply(*v, inverse));
-            scale(&mut matrix[column]);
-            scale(&mut values[column]);
-            for row in (0..matrix.len()).filter(|&row| row != column) {
-                let factor = matrix[row][column];
-                if factor != 0 {
-                    let (pivot, value) = (matrix[column].clone(), values[column].clone());
-                    add(&mut matrix[row], &pivot, factor);
-                    add(&mut values[row], &value, factor);
-                }
-            }
-        }
-    }
-
-    fn add(row: &mut [u16], other: &[u16], factor: u16) {
-        row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= multiply(b, factor));
-    }
-
-    fn power(base: u16, exponent: u32) -> u16 {
-        (0..16).rev().fold(1, |value, bit| {
-            let square = multiply(value, value);
-            if exponent >> bit & 1 == 1 { multiply(square, base) } else { square }
-        })
-    }
-
-    /// Converts elements, given as polynomials, back to a shard.
-    fn to_bytes(elements: &[u16]) -> Vec<u8> {
-        let mut numbers = vec![0u16; 1 << 16];
-        for number in 0..=u16::MAX {
-            numbers[usize::from(to_polynomial(number))] = number;
-        }
-        let mut bytes = vec![0; elements.len() * 2];
-        for (e, &polynomial) in elements.iter().enumerate() {
-            let [low, high] = numbers[usize::from(polynomial)].to_le_bytes();
-            bytes[e / 32 * 64 + e % 32] = low;
-            bytes[e / 32 * 64 + 32 + e % 32] = high;
-        }
-        bytes
     }
 }

@@ -1,8 +1,8 @@
 //! Small platters in memory for the tests of this crate.
 
 use fulgurite_platter::{
-    Blank, Faults, FormatVersion, Geometry, Medium, NoFaults, PlatterError, PlatterHeader,
-    PlatterReader, PlatterRole, SetEncoder, SetMember, WriteDrive,
+    Blank, Faults, Geometry, Medium, NoFaults, PlatterError, PlatterHeader, PlatterReader,
+    PlatterRole, SetEncoder, SetMember, WriteDrive,
 };
 use fulgurite_platter::{InformationTrack, TrackBuffer};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Seed, SetId, TrackIndex, UnixTime};
@@ -74,7 +74,6 @@ pub(crate) fn set_headers(
         .enumerate()
         .map(|(position, member)| {
             member.map(|member| PlatterHeader {
-                format: FormatVersion::CURRENT,
                 archive: archive(),
                 platter: member.platter,
                 generation: 0,
