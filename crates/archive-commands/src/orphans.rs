@@ -63,7 +63,7 @@ fn confirm(found: &[OrphanedSegment]) -> anyhow::Result<()> {
 fn show(orphan: &OrphanedSegment) -> String {
     let run = orphan.run.map_or_else(|| "unknown run".to_owned(), |run| format!("run {run}"));
     let content = orphan.error.clone().unwrap_or_else(|| {
-        // The contents of a segment of an older release are unknown; it has no run.
+        // A segment whose header is damaged has no run.
         let origin = match (orphan.records, orphan.bodies_with_keys, orphan.run) {
             (0, _, Some(_)) => " (of an upload that was cut short)",
             (1.., 0, _) => " (deleted, or never acknowledged)",

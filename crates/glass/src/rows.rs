@@ -15,10 +15,8 @@
 //! Docs/formats/rows.md has the bytes. Rows of bodies refer to places on platters, and are not
 //! here.
 
-mod older_plans;
-
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-use fulgurite_catalog::row::{self, Row, RowResult, read_as};
+use fulgurite_catalog::row::{self, Row};
 use fulgurite_catalog::{Direction, KeyRange, ReadView, Space, Transaction};
 use fulgurite_platter::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, error_chain};
@@ -180,26 +178,19 @@ pub(crate) struct FarRow {
 }
 
 impl Row for PlanRow {
-    const VERSION: u8 = 4;
-
-    fn decode_older(version: u8, bytes: &[u8]) -> RowResult<Self> {
-        match version {
-            1 => read_as::<older_plans::PlanRow1, _>(bytes),
-            _ => read_as::<older_plans::PlanRow3, _>(bytes),
-        }
-    }
+    const VERSION: u8 = 1;
 }
 
 impl Row for SetRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 impl Row for PlatterRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 impl Row for VerificationRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 impl Row for FarRow {
@@ -207,7 +198,7 @@ impl Row for FarRow {
 }
 
 impl Row for TrackRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 /// Returns the key of a shard of a plan: its platter's position in the set, and its number there.

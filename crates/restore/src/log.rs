@@ -22,9 +22,8 @@ pub use replay::{Divergence, Replay, replay};
 
 /// The format name in the header.
 pub const FORMAT: &str = "fulgurite-restore-log";
-/// The version in the header. Version 2 had a single tier, and version 1 also lacked the offsets of
-/// pieces; both can still be read.
-pub const VERSION: u32 = 3;
+/// The version in the header.
+pub const VERSION: u32 = 1;
 /// Maximum length of a line in bytes. A restore of ten thousand pieces needs less than a million.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
@@ -34,10 +33,6 @@ pub const LINE_BYTES_MAX: usize = 4 << 20;
 struct Header {
     format: String,
     version: u32,
-    /// Only up to version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    drives: Option<usize>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tiers: Vec<Capacity>,
 }
 
@@ -107,7 +102,7 @@ impl<W: Write> LogWriter<W> {
         let mut writer = Self { lines: LineWriter::new(sink) };
         let format = FORMAT.to_owned();
         let tiers = restores.tiers().to_vec();
-        writer.put(&Header { format, version: VERSION, drives: None, tiers })?;
+        writer.put(&Header { format, version: VERSION, tiers })?;
         Ok(writer)
     }
 

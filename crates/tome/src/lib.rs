@@ -3,14 +3,14 @@
 //! ```text
 //! identity          which tome a disk is         disk             its blocks, at fixed places
 //! rows, load        rows of metadata             metadata_store   durable before any answer
-//! byte_string       byte strings in serde        driver           carries out a core's commands
+//! driver            carries out its commands     watch            events for subscribers
 //! unplugged         offline reads of a tome      network          messages between tomes
 //! spin_gate         checks before a spin-up      token_manager    grants tokens
 //! set_store         the set's own state          piece_store      locations of objects
 //! start_counts      detects older copies         query            requests to standalone tomes
 //! inventory         labels of a whole disk       rebuild_metadata rebuilds metadata from it
 //! standalone        a tome without its set here  handshake        of such a tome with its set
-//! set               the whole set, for requests  watch            events for subscribers
+//! set               the whole set, for requests
 //! objects           the store of objects         remote           tomes in other processes
 //! ```
 //!
@@ -18,7 +18,6 @@
 //! events: the disk and its files, stable storage, time. Design note 0029; formats in
 //! docs/formats/tome.md.
 
-mod byte_string;
 mod disk;
 mod driver;
 mod error;

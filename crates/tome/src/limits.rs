@@ -1,11 +1,9 @@
 //! Every limit of a live set of tomes by name, and the relations between them.
 
-use fulgurite_catalog::limits::VALUE_BYTES_MAX;
 use fulgurite_tome_core::limits::PUT_BLOCKS_MAX;
 use fulgurite_units::{ByteCount, Duration};
 
-/// Largest block of a live tome: a delta in version 1 of the format is one row of the metadata
-/// store.
+/// Largest block of a live tome.
 pub const BLOCK_BYTES_MAX: ByteCount = ByteCount::mib(4);
 /// Bytes before each block on a disk. A multiple of a sector, so that blocks stay aligned.
 pub const LABEL_BYTES: usize = 512;
@@ -81,7 +79,6 @@ pub const UNCONFIRMED_MAX: usize = 8;
 /// Spin-up attempts before a tome is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 5;
 
-const _: () = assert!(BLOCK_BYTES_MAX.get() * 2 <= VALUE_BYTES_MAX as u64, "a delta fits in a row");
 const _: () = assert!(
     BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
     "the largest object can be put"

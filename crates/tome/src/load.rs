@@ -19,9 +19,8 @@ use fulgurite_tome_core::{Layout, Member, Offset, PhysicalBlock, RegionIndex, To
 
 use crate::metadata_store::Slot;
 use crate::rows::{
-    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MEMBERSHIPS,
-    MemberSlotRow, MembershipRow, OBJECTS, ObjectRow, PENDING, PendingRow, SCRUB, SCRUB_KEY,
-    ScrubRow, region_key,
+    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MEMBERSHIPS, MemberSlotRow,
+    MembershipRow, OBJECTS, ObjectRow, PENDING, PendingRow, SCRUB, SCRUB_KEY, ScrubRow, region_key,
 };
 use crate::{Result, TomesError};
 
@@ -73,14 +72,14 @@ fn load(
         check_data_member(&metadata, region, member)?;
         Ok(metadata.apply(&Row::Floor { region, member, floor })?)
     })?;
-    each(view, DELTAS, |key, DeltaRow { change, is_folded, bytes }| {
+    each(view, DELTAS, |key, DeltaRow { change, is_folded, slot }| {
         let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));
         let version = change.version;
         check_data_member(&metadata, region, member)?;
         check_below(tome, "offset", change.offset.get(), layout.region_blocks())?;
-        let bytes = match bytes {
-            DeltaBytes::Here(bytes) => bytes,
-            DeltaBytes::Slot(slot) => delta(tome, read(slot)?, &change)?,
+        let bytes = match slot {
+            Some(slot) => delta(tome, read(slot)?, &change)?,
+            None => Vec::new(),
         };
         // Bytes of an applied delta may be missing after a metadata store was rebuilt.
         let is_whole = bytes.len() as u64 == layout.block_bytes() || is_folded && bytes.is_empty();
@@ -148,7 +147,7 @@ pub(crate) fn slots(view: &dyn ReadView, tome: TomeId) -> Result<BTreeSet<Slot>>
         key.u32()?;
         key.u8()?;
         key.u32()?;
-        match row.slot() {
+        match row.slot {
             Some(slot) if !slots.insert(slot) => {
                 Err(damaged(tome, format!("two deltas are in slot {slot}")))
             }

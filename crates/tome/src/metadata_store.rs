@@ -37,9 +37,9 @@ use crate::FailPoints;
 use crate::identity::TomeIdentity;
 use crate::limits::{LOAD_PAGE_MAX, METADATA_BLOCK_CACHE, METADATA_WRITE_BUFFER};
 use crate::rows::{
-    BLOCKS, BlockRow, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MemberSlotRow,
-    OBJECTS, ObjectRow, PENDING, PendingRow, SCRUB, SCRUB_KEY, SPACES, START_KEY, ScrubRow, TOME,
-    TOME_KEY, TomeRow, block_key, delta_key, member_key, object_key, pending_key, region_key,
+    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MemberSlotRow, OBJECTS,
+    ObjectRow, PENDING, PendingRow, SCRUB, SCRUB_KEY, SPACES, START_KEY, ScrubRow, TOME, TOME_KEY,
+    TomeRow, block_key, delta_key, member_key, object_key, pending_key, region_key,
 };
 use crate::start_counts::StartRow;
 use crate::{Result, TomesError, load};
@@ -292,8 +292,8 @@ impl<'a> Changes<'a> {
                 let key = delta_key(*region, *member, change.version);
                 let slot = self.slots.write(bytes)?;
                 self.taken.insert(slot);
-                let bytes = DeltaBytes::Slot(slot);
-                self.put(DELTAS, key, &DeltaRow { change: *change, is_folded: false, bytes })?;
+                let row = DeltaRow { change: *change, is_folded: false, slot: Some(slot) };
+                self.put(DELTAS, key, &row)?;
             }
             Row::Folded { region, member, version } => {
                 let key = delta_key(*region, *member, *version);
@@ -391,9 +391,8 @@ impl<'a> Changes<'a> {
             if *space != DELTAS {
                 break;
             }
-            let slot = |bytes: &[u8]| {
-                Ok::<_, CatalogError>(row::decode::<DeltaRow>(*space, bytes)?.slot())
-            };
+            let slot =
+                |bytes: &[u8]| Ok::<_, CatalogError>(row::decode::<DeltaRow>(*space, bytes)?.slot);
             let before = self.store.get(*space, key)?;
             freed.extend(before.as_deref().map(slot).transpose()?.flatten());
             if let Some(after) = value.as_deref().map(slot).transpose()?.flatten() {

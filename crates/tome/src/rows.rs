@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_catalog::Space;
 use fulgurite_catalog::keys::KeyWriter;
-use fulgurite_catalog::row::{Row, RowResult, read_as};
+use fulgurite_catalog::row::Row;
 use fulgurite_codes::SIGNATURE_BYTES;
 use fulgurite_tome_core::consistency::Change;
 use fulgurite_tome_core::group::Group;
@@ -31,7 +31,6 @@ use fulgurite_tome_core::{Layout, Member, Offset, PhysicalBlock, RegionIndex, To
 use fulgurite_units::TomeSetId;
 use serde::{Deserialize, Serialize};
 
-use crate::byte_string;
 use crate::metadata_store::Slot;
 
 pub(crate) const TOME: Space = Space::new("tome");
@@ -106,41 +105,9 @@ pub(crate) struct PendingRow(pub(crate) Pending);
 pub(crate) struct DeltaRow {
     pub(crate) change: Change,
     pub(crate) is_folded: bool,
-    pub(crate) bytes: DeltaBytes,
-}
-
-/// Location of a change's bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum DeltaBytes {
-    /// In the row, as all were in version 1.
-    Here(#[serde(with = "byte_string")] Vec<u8>),
-    /// In the file beside the store.
-    Slot(Slot),
-}
-
-/// The row of version 1.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DeltaRow1 {
-    pub(crate) change: Change,
-    pub(crate) is_folded: bool,
-    #[serde(with = "byte_string")]
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl From<DeltaRow1> for DeltaRow {
-    fn from(DeltaRow1 { change, is_folded, bytes }: DeltaRow1) -> Self {
-        Self { change, is_folded, bytes: DeltaBytes::Here(bytes) }
-    }
-}
-
-impl DeltaRow {
-    /// Returns the slot of its bytes.
-    pub(crate) const fn slot(&self) -> Option<Slot> {
-        match self.bytes {
-            DeltaBytes::Here(_) => None,
-            DeltaBytes::Slot(slot) => Some(slot),
-        }
-    }
+    /// Location of its bytes in the file beside the store. `None` if it is applied and the store was
+    /// rebuilt.
+    pub(crate) slot: Option<Slot>,
 }
 
 /// Every parity has all changes of a data member below it.
@@ -176,11 +143,7 @@ impl Row for PendingRow {
 }
 
 impl Row for DeltaRow {
-    const VERSION: u8 = 2;
-
-    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
-        read_as::<DeltaRow1, Self>(bytes)
-    }
+    const VERSION: u8 = 1;
 }
 
 impl Row for FloorRow {

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use expect_test::expect;
-use fulgurite_catalog::row::{Row as Versioned, decode, encode};
-use fulgurite_catalog::{Batch, KeyValue as _};
+use fulgurite_catalog::row::{Row as Versioned, encode};
 use fulgurite_codes::{Signature, sector_checksum, signature};
 use fulgurite_disks::{Guard, Lease, PlaceId, Power};
 use fulgurite_tome_core::consistency::Change;
@@ -23,8 +22,8 @@ use fulgurite_tome_core::{
 use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
 use crate::rows::{
-    BlockRow, DELTAS, DeltaBytes, DeltaRow, DeltaRow1, FloorRow, MemberSlotRow, MembershipRow,
-    ObjectRow, PendingRow, ScrubRow, TomeRow, delta_key,
+    BlockRow, DeltaRow, FloorRow, MemberSlotRow, MembershipRow, ObjectRow, PendingRow, ScrubRow,
+    TomeRow,
 };
 use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
@@ -98,13 +97,10 @@ fn row_format_v1_is_stable() {
     let (spot, version) = (PhysicalBlock::new(300), Version::new(7));
     golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
-    let delta = hex::decode("01020901020304050607080104abababab").unwrap();
-    let bytes = DeltaBytes::Here(vec![0xab; 4]);
-    let here = DeltaRow { change: change(9), is_folded: true, bytes };
-    assert_eq!(decode::<DeltaRow>(DELTAS, &delta).unwrap(), here, "version 1 is read");
-    golden(&here, &expect!["0202090102030405060708010004abababab"]);
-    let there = DeltaRow { bytes: DeltaBytes::Slot(300), is_folded: false, ..here };
-    golden(&there, &expect!["02020901020304050607080001ac02"]);
+    let rebuilt = DeltaRow { change: change(9), is_folded: true, slot: None };
+    golden(&rebuilt, &expect!["01020901020304050607080100"]);
+    let received = DeltaRow { slot: Some(300), is_folded: false, ..rebuilt };
+    golden(&received, &expect!["01020901020304050607080001ac02"]);
     golden(&FloorRow(Version::new(300)), &expect!["01ac02"]);
     let blocks = vec![(REGION, Offset::new(2)), (REGION, Offset::new(300))];
     let object = Object { blocks, bytes: 400, digest: sector_checksum(b"bytes") };
@@ -288,34 +284,6 @@ fn delta_bytes_are_written_once_and_slots_are_reused() {
     drop(store);
     drop(MetadataStore::open(folder.path(), &identity).unwrap());
     assert_eq!(length(), 0, "a dropped region has none");
-}
-
-impl Versioned for DeltaRow1 {
-    const VERSION: u8 = 1;
-}
-
-#[test]
-fn delta_rows_v1_are_read_applied_and_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let (identity, fail) = (own(0), FailPoints::unarmed(&FAIL_POINTS));
-    let store = MetadataStore::init(folder.path(), &identity).unwrap();
-    let mut expected = TomeMetadata::new(identity.tome, identity.layout);
-    all_kinds_of_rows().iter().for_each(|row| expected.apply(row).unwrap());
-    store.commit(&all_kinds_of_rows(), &fail).unwrap();
-    let row = another_delta(9);
-    let Row::Stored { region, member, change, bytes } = row.clone() else { panic!("a delta") };
-    let old = DeltaRow1 { change, is_folded: false, bytes };
-    let mut batch = Batch::new();
-    let key = delta_key(region, member, change.version);
-    batch.put(DELTAS, key, encode(&old).unwrap()).unwrap();
-    store.store.apply(batch).unwrap();
-    expected.apply(&row).unwrap();
-    let floor = Row::Floor { region, member, floor: Version::new(100) };
-    for next in [None, Some(Row::Folded { region, member, version: change.version }), Some(floor)] {
-        store.commit(next.as_slice(), &fail).unwrap();
-        next.iter().for_each(|row| expected.apply(row).unwrap());
-        assert_same(&store.load(&identity).unwrap(), &expected);
-    }
 }
 
 #[test]
@@ -687,7 +655,7 @@ fn start_counts_detect_older_copies() {
     assert_eq!(ages(starts), [Older, Latest, SetOlder, SetOlder]);
     assert_eq!(ages(begun), [Older, Latest, Latest, SetOlder], "the store has it, or not");
     assert_eq!(ages(begun.ended()), [Older, Older, Latest, SetOlder]);
-    // A store from before starts were counted.
+    // Stores that were never started.
     assert_eq!(StartCountsRow::default().age(StartRow::default()), Latest);
 }
 

@@ -35,9 +35,7 @@ pub(super) type Directories = BTreeMap<String, u64>;
 
 /// First line of the file `spaces`. The number is the version of our own part of the directory.
 const HEADER: &str = "fulgurite catalog ";
-const VERSION: u8 = 2;
-/// The version whose list of spaces has no checksum: truncated after a line, it looks whole.
-const WITHOUT_CHECKSUM: u8 = 1;
+const VERSION: u8 = 1;
 /// Last line of the file `spaces`, followed by the XXH3-64 of everything before it.
 const CHECKSUM: &str = "xxh3 ";
 
@@ -236,15 +234,13 @@ pub(super) fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     let no_list = || damaged(path, "spaces is not a list of spaces");
     let version = text.lines().next().and_then(|line| line.strip_prefix(HEADER));
     let version = version.filter(|_| text.ends_with('\n')).ok_or_else(no_list)?;
-    let lines = match version.parse().ok() {
-        Some(WITHOUT_CHECKSUM) => text.as_str(),
-        Some(VERSION) => checked(&text)
-            .ok_or_else(|| damaged(path, "the list of spaces does not match its checksum"))?,
-        found => {
-            let path = path.to_owned();
-            return Err(CatalogError::Version { path, found, expected: VERSION });
-        }
-    };
+    let found = version.parse().ok();
+    if found != Some(VERSION) {
+        let path = path.to_owned();
+        return Err(CatalogError::Version { path, found, expected: VERSION });
+    }
+    let lines = checked(&text)
+        .ok_or_else(|| damaged(path, "the list of spaces does not match its checksum"))?;
     let space = |line: &str| {
         let (number, name) = line.split_once(' ')?;
         Some((name.to_owned(), number.parse().ok()?))

@@ -145,18 +145,6 @@ fn truncated_or_altered_space_list_is_refused() {
 }
 
 #[test]
-fn space_list_without_checksum_is_read_and_gets_one() {
-    let (_parent, path) = closed();
-    let list = path.join("spaces");
-    let whole = fs::read_to_string(&list).unwrap();
-    let lines = whole.lines().filter(|line| !line.starts_with("xxh3 "));
-    let older: String = lines.map(|line| format!("{line}\n")).collect();
-    fs::write(&list, older.replacen("catalog 2", "catalog 1", 1)).unwrap();
-    assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
-    assert_eq!(fs::read_to_string(&list).unwrap(), whole);
-}
-
-#[test]
 fn missing_file_is_damage_and_nothing_is_removed() {
     let (parent, whole) = closed();
     let journal = files(&whole).into_iter().find(|path| path.extension() == Some("jnl".as_ref()));

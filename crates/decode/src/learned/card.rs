@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::DecodeError;
 
-/// The format that models and cards declare. The number is that of the front end: networks of
-/// format 1 take raw camera images, those of format 2 take registered ones.
-pub const MODEL_FORMAT: &str = "fulgurite voxel decoder 2";
+/// The format that models and cards declare. The number is that of the front end, which registers
+/// the camera's images.
+pub const MODEL_FORMAT: &str = "fulgurite voxel decoder 1";
 
 /// Hex digits of a hash that identify a model in reports.
 const HASH_DIGITS: usize = 8;

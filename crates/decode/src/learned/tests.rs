@@ -326,17 +326,17 @@ fn invalid_cards_are_refused() {
 
 #[test]
 fn models_of_another_front_end_are_refused() {
-    let old = "fulgurite voxel decoder 1";
+    let other = "fulgurite voxel decoder 2";
     assert_eq!(
-        message(open(ONNX, &card_with(json!({ "format": old })))),
-        "models/tiny.json has format \"fulgurite voxel decoder 1\", not \"fulgurite voxel \
-         decoder 2\"; export the model again"
+        message(open(ONNX, &card_with(json!({ "format": other })))),
+        "models/tiny.json has format \"fulgurite voxel decoder 2\", not \"fulgurite voxel \
+         decoder 1\"; export the model again"
     );
-    // The card says format 2, the network itself says 1.
-    let new = super::MODEL_FORMAT.as_bytes();
-    let at = ONNX.windows(new.len()).position(|bytes| bytes == new).unwrap();
+    // The card says format 1, the network itself says 2.
+    let own = super::MODEL_FORMAT.as_bytes();
+    let at = ONNX.windows(own.len()).position(|bytes| bytes == own).unwrap();
     let mut onnx = ONNX.to_vec();
-    onnx[at..at + new.len()].copy_from_slice(old.as_bytes());
+    onnx[at..at + own.len()].copy_from_slice(other.as_bytes());
     let error = open(&onnx, &card_for(&onnx)).unwrap_err();
     assert!(matches!(&error, DecodeError::ModelFormat { path, .. } if path.ends_with("tiny.onnx")));
 }

@@ -21,9 +21,7 @@ use crate::limits::{
 use crate::{DisksError, GroupId, PlaceId, Result, StartCount, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
-/// Version 1 lacked the cause `verify`, and version 2 lacked starts. A file of either is replaced
-/// by a new one.
-const VERSION: u32 = 3;
+const VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,7 +29,6 @@ const VERSION: u32 = 3;
 struct Header {
     format: String,
     version: u32,
-    #[serde(default)]
     start: StartCount,
     places: Vec<(PlaceId, Totals)>,
     groups: Vec<(GroupId, Totals)>,
@@ -106,7 +103,7 @@ impl LedgerFile {
         let file = open(path, OpenOptions::new().read(true).write(true))?;
         let mut reader = LedgerReader::new(&file, path);
         reader.read_all()?;
-        let LedgerReader { ledger, valid_bytes, reloaded, is_older, .. } = reader;
+        let LedgerReader { ledger, valid_bytes, reloaded, .. } = reader;
         let (path_of, has_failed) = (path.to_owned(), false);
         let mut opened =
             Self { ledger, path: path_of, file, bytes: valid_bytes, bytes_max, has_failed };
@@ -115,9 +112,6 @@ impl LedgerFile {
             opened.file.sync_all().map_err(DisksError::io("sync", path))?;
         }
         opened.file.seek(SeekFrom::Start(valid_bytes)).map_err(DisksError::io("read", path))?;
-        if is_older {
-            opened.rotate()?;
-        }
         Ok((opened, reloaded))
     }
 
@@ -279,16 +273,14 @@ struct LedgerReader<'a> {
     valid_bytes: u64,
     ledger: Ledger,
     reloaded: LoadReport,
-    /// Whether its version is older.
-    is_older: bool,
 }
 
 impl<'a> LedgerReader<'a> {
     fn new(file: &'a File, path: &'a Path) -> Self {
         let (ledger, reloaded) = (Ledger::new(), LoadReport::default());
         let source = BufReader::new(file);
-        let (line, valid_bytes, is_older) = (0, 0, false);
-        Self { source, path, buffer: Vec::new(), line, valid_bytes, ledger, reloaded, is_older }
+        let (line, valid_bytes) = (0, 0);
+        Self { source, path, buffer: Vec::new(), line, valid_bytes, ledger, reloaded }
     }
 
     fn read_all(&mut self) -> Result<()> {
@@ -305,10 +297,9 @@ impl<'a> LedgerReader<'a> {
     }
 
     fn begin(&mut self, header: Header) -> Result<()> {
-        if header.format != FORMAT || !(1..=VERSION).contains(&header.version) {
-            return Err(self.wrong(format!("expected a {FORMAT} of version 1 to {VERSION}")));
+        if header.format != FORMAT || header.version != VERSION {
+            return Err(self.wrong(format!("expected a {FORMAT} of version {VERSION}")));
         }
-        self.is_older = header.version < VERSION;
         self.ledger.start = header.start.get();
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();

@@ -1,8 +1,7 @@
 //! Totals of the spin-ups of a disk or a group, in constant space.
 
 use fulgurite_units::UnixTime;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::hours::Hours;
 use crate::{Cause, CauseKind};
@@ -12,7 +11,6 @@ use crate::{Cause, CauseKind};
 #[serde(deny_unknown_fields)]
 pub struct Totals {
     /// Counts by kind of cause, in the order of [`CauseKind::ALL`].
-    #[serde(deserialize_with = "by_kind")]
     by: [u64; CauseKind::ALL.len()],
     /// Time of the last.
     last: UnixTime,
@@ -57,18 +55,4 @@ impl Totals {
     pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
         self.hours.ends()
     }
-}
-
-/// Reads a list of counts. An older ledger has fewer kinds; the missing counts are zero.
-fn by_kind<'de, D>(source: D) -> Result<[u64; CauseKind::ALL.len()], D::Error>
-where
-    D: Deserializer<'de>,
-{
-    let counts = Vec::<u64>::deserialize(source)?;
-    let mut by = [0; CauseKind::ALL.len()];
-    let known = by.get_mut(..counts.len());
-    let known =
-        known.ok_or_else(|| D::Error::custom("more kinds of causes than this program knows"))?;
-    known.copy_from_slice(&counts);
-    Ok(by)
 }

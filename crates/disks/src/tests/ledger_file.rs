@@ -26,7 +26,7 @@ fn lines_match_the_format() {
     file.record_start(7).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
-        r#"{"format":"fulgurite-wake-ledger","version":3,"start":[0,0],"places":[],"groups":[]}
+        r#"{"format":"fulgurite-wake-ledger","version":1,"start":[0,0],"places":[],"groups":[]}
 {"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
 {"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
@@ -56,23 +56,6 @@ fn start_count_needs_both_numbers_to_agree() {
     }
 }
 
-/// Version 2 lacked starts.
-#[test]
-fn version_2_ledger_is_rewritten() {
-    let (_folder, path) = ledger_path();
-    let older = r#"{"format":"fulgurite-wake-ledger","version":2,"places":[],"groups":[]}
-{"wake":{"at":1700003600000,"places":[4],"cause":{"request":9}}}
-"#;
-    fs::write(&path, older).unwrap();
-    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.spin_ups, file.ledger().start()), (1, 0));
-    file.record_start(1).unwrap();
-    drop(file);
-    let (file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!((reloaded.spin_ups, file.ledger().start()), (0, 1));
-    assert_eq!(file.ledger().disk_totals(place(4)).unwrap().lifetime_count(), 1);
-}
-
 #[test]
 fn ledger_is_restored_after_a_restart() {
     let (_folder, path) = ledger_path();
@@ -90,31 +73,6 @@ fn ledger_is_restored_after_a_restart() {
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded.spin_ups, 3);
     assert_eq!(file.ledger().spin_ups_by(CauseKind::Rebuild), 1);
-}
-
-/// Version 1 had seven causes.
-#[test]
-fn version_1_ledger_is_rewritten() {
-    let (_folder, path) = ledger_path();
-    let totals = r#"{"by":[1,0,0,0,2,0,0],"last":1700000000000,"why":"scrub","hours":[]}"#;
-    let older = format!(
-        r#"{{"format":"fulgurite-wake-ledger","version":1,"places":[[4,{totals}]],"groups":[]}}
-{{"wake":{{"at":1700003600000,"places":[4],"cause":{{"request":9}}}}}}
-"#
-    );
-    fs::write(&path, &older).unwrap();
-    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, LoadReport { spin_ups: 1, ..LoadReport::default() });
-    file.record(wake(hour(2), &[4], Cause::Verify(7))).unwrap();
-    let by = |kind| file.ledger().spin_ups_by(kind);
-    let kinds = [CauseKind::Request, CauseKind::Scrub, CauseKind::Foreign, CauseKind::Verify];
-    assert_eq!(kinds.map(by), [2, 2, 0, 1]);
-    let now = fs::read_to_string(&path).unwrap();
-    assert!(now.starts_with(r#"{"format":"fulgurite-wake-ledger","version":3,"#), "{now}");
-    assert!(now.contains(r#""by":[2,0,0,0,2,0,0,0]"#), "{now}");
-    assert!(now.ends_with("\"cause\":{\"verify\":7}}}\n"), "{now}");
-    drop(file);
-    assert_eq!(LedgerFile::open(&path).unwrap().1.spin_ups, 1);
 }
 
 /// A crash may tear the last line anywhere.
@@ -145,7 +103,7 @@ fn invalid_ledger_is_rejected_and_left_unchanged() {
     file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
     let whole = fs::read_to_string(&path).unwrap();
-    let newer = whole.replace("\"version\":3", "\"version\":4");
+    let newer = whole.replace("\"version\":1", "\"version\":2");
     let odd = whole.replace("\"init\"", "\"whim\"");
     let cases = [(String::new(), 1), ("x".into(), 1), (newer, 1), (odd, 2), (whole + "\n", 3)];
     for (text, line) in cases {
@@ -213,7 +171,7 @@ fn damaged_ledger_is_set_aside_and_salvaged() {
         let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
     }
-    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":3", "\"version\":4");
+    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":1", "\"version\":2");
     fs::write(&path, &newer).unwrap();
     LedgerFile::open_or_quarantine(&path).unwrap_err();
     assert_eq!(

@@ -66,7 +66,7 @@ async fn admin_calls_require_operator_signature() {
     let for_seal = authorization("POST", "/-/admin/seal", b"", now);
     for response in [
         call_with(&server, "GET", status, "").await,
-        // Opened every endpoint until version 2 of the scheme.
+        // A bearer token is no signature.
         call_with(&server, "GET", status, &format!("Bearer {}", "0".repeat(64))).await,
         call_with(&server, "GET", status, &for_seal).await,
         call_with(&server, "POST", "/-/admin/verify", &for_seal).await,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// First byte of every message: other versions are rejected.
-const VERSION: u8 = 2;
+const VERSION: u8 = 1;
 const MAC_BYTES: usize = blake3::OUT_LEN;
 /// Context of the key derivation; a change of it is a change of the protocol.
 const CONTEXT: &str = "fulgurite decode queue v2";

@@ -83,8 +83,8 @@ impl Sealer {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Gives up every set that was planned with an impossible geometry, as older programs did when
-    /// such a one was configured. Its bodies get the current geometry.
+    /// Gives up every set whose planned geometry is impossible: a header has the description of the
+    /// format, which may be longer since. Its bodies get the current geometry.
     pub(super) fn give_up_unwritable(&self) -> Result<()> {
         for set in super::unfinished(&self.context)? {
             let row = self.row(set)?;

@@ -60,7 +60,7 @@ fn faulty_set_is_replanned_on_other_platters() {
     assert_eq!((bench.bodies.on_glass(), bench.bodies.places().len()), (4, 0));
 }
 
-/// Older programs planned with geometries whose platters have no room for their header.
+/// A platter may have no room for its header if that became longer since it was planned.
 #[test]
 fn set_with_impossible_geometry_is_replanned_at_once() {
     let bench = Bench::new();

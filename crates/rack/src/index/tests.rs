@@ -5,7 +5,6 @@ mod unconfirmed;
 use fulgurite_catalog::MemoryStore;
 use fulgurite_units::{ManualClock, UnixTime};
 
-use super::rows::TOTALS;
 use super::*;
 
 fn index() -> Index {
@@ -273,7 +272,7 @@ fn only_an_empty_index_can_be_reassigned() {
 }
 
 #[test]
-fn totals_match_the_blobs_and_are_recounted_if_missing() {
+fn totals_match_the_blobs() {
     let index = index();
     put(&index, "a", 1, &[5, 6, 7]);
     put(&index, "b", 2, &[5, 6, 7]);
@@ -292,13 +291,5 @@ fn totals_match_the_blobs_and_are_recounted_if_missing() {
     let expected = TotalsRow { blobs: 3, bytes: ByteCount::new(15_000) };
     assert_eq!(index.totals(GROUP).unwrap(), expected);
     assert_eq!(index.blobs(GROUP, None).unwrap().len(), 3);
-    // An index of an older version has none.
-    let forget =
-        |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(TOTALS, group_key(GROUP))?) };
-    index.committer.commit_blocking(forget).unwrap();
-    assert_eq!(index.totals(GROUP).unwrap(), TotalsRow::default());
-    let other = GroupId::new(4);
-    index.count_totals(&[GROUP, other]).unwrap();
-    assert_eq!(index.totals(GROUP).unwrap(), expected);
-    assert_eq!(index.totals(other).unwrap(), TotalsRow::default());
+    assert_eq!(index.totals(GroupId::new(4)).unwrap(), TotalsRow::default());
 }

@@ -150,7 +150,6 @@ impl RackStore {
         let mut ledger = open_ledger(&options.directory)?;
         let starts = Starts::begin(&index, &mut ledger)?;
         index.abandon_intents()?;
-        index.count_totals(&assignment.groups().collect::<Vec<_>>())?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
         let choose = Box::new(SetPlacement { code, sets: all_sets(&assignment) });
         let rated_spin_ups = options.rated_spin_ups;

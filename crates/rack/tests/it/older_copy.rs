@@ -228,7 +228,7 @@ async fn index_without_start_count_is_no_older_copy() {
     let rack = shelf.init().await;
     put(&rack, 1).await;
     end(rack);
-    // Disks and a ledger of an older version.
+    // The counts on the disks and in the ledger are lost.
     for place in shape().places() {
         std::fs::remove_file(shelf.root(place).join("fulgurite-start.json")).unwrap();
     }

@@ -50,14 +50,9 @@ impl<R: BufRead> LogReader<R> {
             return Err(wrong(1, "not the header of a restore log"));
         }
         let header: Header = parse(1, &text)?;
-        let is_known = (1..=VERSION).contains(&header.version);
-        let tiers = match header.drives {
-            Some(0) => Vec::new(),
-            Some(drives) if header.version < 3 => vec![Capacity::for_drives(drives)],
-            _ => header.tiers,
-        };
+        let tiers = header.tiers;
         let is_possible = !tiers.is_empty() && tiers.iter().all(Capacity::is_possible);
-        if header.format != FORMAT || !is_known || !is_possible {
+        if header.format != FORMAT || header.version != VERSION || !is_possible {
             return Err(wrong(1, format!("expected a {FORMAT} of version {VERSION}")));
         }
         Ok(Self { source, text, line: 1, tiers, end: None })

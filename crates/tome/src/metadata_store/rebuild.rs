@@ -23,9 +23,9 @@ use crate::identity::TomeIdentity;
 use crate::limits::LOAD_PAGE_MAX;
 use crate::rebuild_metadata::{RebuiltMetadata, RebuiltRegion};
 use crate::rows::{
-    BLOCKS, DELTAS, DeltaBytes, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MEMBERSHIPS,
-    MemberSlotRow, MembershipRow, OBJECTS, ObjectRow, PENDING, PendingRow, SPACES, START_KEY, TOME,
-    TOME_KEY, TomeRow, block_key, delta_key, member_key, object_key, pending_key, region_key,
+    BLOCKS, DELTAS, DeltaRow, FLOORS, FloorRow, MEMBER_SLOTS, MEMBERSHIPS, MemberSlotRow,
+    MembershipRow, OBJECTS, ObjectRow, PENDING, PendingRow, SPACES, START_KEY, TOME, TOME_KEY,
+    TomeRow, block_key, delta_key, member_key, object_key, pending_key, region_key,
 };
 use crate::start_counts::StartRow;
 use crate::{Result, TomesError};
@@ -129,8 +129,7 @@ fn write_rows(
         }
         for (member, change) in applied {
             // The bytes were lost: other parities that have them can supply them.
-            let row =
-                DeltaRow { change: *change, is_folded: true, bytes: DeltaBytes::Here(Vec::new()) };
+            let row = DeltaRow { change: *change, is_folded: true, slot: None };
             writer.put(DELTAS, delta_key(*index, *member, change.version), &row)?;
         }
     }

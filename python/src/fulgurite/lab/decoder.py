@@ -18,7 +18,7 @@ from fulgurite.lab.config import Config, parse, without_nothing
 from fulgurite.lab.errors import LabError
 
 # Key and value by which an exported network says what it is.
-FORMAT = "fulgurite voxel decoder 2"
+FORMAT = "fulgurite voxel decoder 1"
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>
         let piece = Piece { tier: first, place, ..piece };
         let offset = match (piece.place, piece.offset) {
             (Some(_), None) => {
-                let problem = "a piece does not say where it begins: logs of version 1 do not";
+                let problem = "a piece does not say where it begins";
                 return Err(LogError::Line { line, problem: problem.to_owned() });
             }
             (_, offset) => offset.unwrap_or_default().get(),
