@@ -1,11 +1,10 @@
 //! Encodes rows: a version byte, then postcard.
 //!
-//! Each kind of row counts its own versions. Up to 3 the versions were counted for all kinds
-//! together, so many kinds have the same bytes in each of them. A version newer than this program
-//! is refused by name, because its content may mean anything.
+//! Each kind of row counts its own versions. A version newer than this program is refused by name,
+//! because its content may mean anything.
 //!
 //! The catalog does not know which kinds there are, or under which keys. The owner of a kind of row
-//! defines its version, and reads the older ones.
+//! defines its version.
 
 use fulgurite_units::PlatterId;
 use serde::Serialize;
@@ -17,28 +16,23 @@ const ROW_BYTES_USUAL: usize = 192;
 
 /// A row stored under a key.
 pub trait Row: Serialize + DeserializeOwned {
-    /// The version that is written. Raised when the encoding changes; older versions stay readable.
+    /// The version of the encoding.
     const VERSION: u8;
-
-    /// Decodes an older version, 1 or more.
-    fn decode_older(_version: u8, bytes: &[u8]) -> RowResult<Self> {
-        read(bytes)
-    }
 }
 
 /// A row, or why the bytes do not decode.
 pub type RowResult<T> = Result<T, String>;
 
 impl Row for u32 {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 impl Row for u64 {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 impl Row for PlatterId {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 1;
 }
 
 /// Decodes a value from all of these bytes.
@@ -48,11 +42,6 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> RowResult<T> {
         Ok((_, rest)) => Err(format!("{} bytes follow it", rest.len())),
         Err(error) => Err(error.to_string()),
     }
-}
-
-/// Decodes a value from the bytes of an older type.
-pub fn read_as<Old: DeserializeOwned, T: From<Old>>(bytes: &[u8]) -> RowResult<T> {
-    read::<Old>(bytes).map(T::from)
 }
 
 /// Encodes a row.
@@ -68,9 +57,6 @@ pub fn encode<T: Row>(row: &T) -> Result<Vec<u8>, CatalogError> {
 pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
     let row = match bytes.split_first() {
         Some((&version, row)) if version == T::VERSION => read(row),
-        Some((&version, row)) if (1..T::VERSION).contains(&version) => {
-            T::decode_older(version, row)
-        }
         Some((0, _)) => Err("it has version 0, which never existed".to_owned()),
         Some((&version, _)) => {
             return Err(CatalogError::Newer { space: space.name(), version, known: T::VERSION });
@@ -135,13 +121,12 @@ mod tests {
 
     #[test]
     fn row_is_version_and_value_without_trailing_bytes() {
-        assert_eq!(encode(&300_u64).unwrap(), [3, 0xAC, 0x02]);
-        check(&[3, 0xAC, 0x02], Ok(300));
+        assert_eq!(encode(&300_u64).unwrap(), [1, 0xAC, 0x02]);
         check(&[1, 0xAC, 0x02], Ok(300));
         let message = |reason: &str| format!("a row of space \"numbers\" of the catalog{reason}");
-        check(&[3, 7, 7], Err(&message(": 1 bytes follow it")));
+        check(&[1, 7, 7], Err(&message(": 1 bytes follow it")));
         check(&[0, 7], Err(&message(": it has version 0, which never existed")));
         check(&[], Err(&message(": it is empty")));
-        check(&[4, 7], Err(&message(" has version 4, and this program knows up to 3")));
+        check(&[2, 7], Err(&message(" has version 2, and this program knows up to 1")));
     }
 }
