@@ -17,13 +17,12 @@ mod snapshot;
 mod stages;
 mod subscribers;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_disks::{Backend, GroupId, LedgerFile, Observed, PlaceId, Wake};
 use fulgurite_rack_core::{Assignment, Rack};
+use fulgurite_tier::driver::{SendError, inbox};
 use fulgurite_units::{ByteCount, Clock, UnixTime};
 use tokio::sync::oneshot;
 
@@ -92,9 +91,6 @@ enum Message {
     Watch(Subscriber),
     /// The disks in standby were polled.
     Polled(Vec<(PlaceId, Observed)>),
-    /// A manual clock was advanced.
-    ClockAdvanced,
-    Stop,
 }
 
 /// What a driver is started with.
@@ -130,12 +126,18 @@ impl Drop for CountGuard {
 /// The handle of the driver's thread.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    inbox: SyncSender<Message>,
+    thread: fulgurite_tier::driver::Driver<Message>,
     /// Reads that were submitted and are not done.
     reads: Arc<AtomicUsize>,
-    /// Set when the handle is dropped.
-    is_dropped: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl From<SendError> for RackError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Full => Self::Busy { detail: "too many requests are queued".to_owned() },
+            SendError::Stopped => Self::Stopping,
+        }
+    }
 }
 
 impl Driver {
@@ -144,20 +146,13 @@ impl Driver {
     /// # Errors
     /// When the thread cannot be started.
     pub(crate) fn start(parts: Parts) -> Result<Self> {
-        let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
-        let waker = inbox.clone();
-        // A full inbox is fine: the loop checks the clock after each message.
-        parts.clock.listen(move || drop(waker.try_send(Message::ClockAdvanced)));
-        let is_dropped = Arc::<AtomicBool>::default();
-        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_dropped));
-        let thread = std::thread::Builder::new()
-            .name("rack".to_owned())
-            .spawn(move || driver.run(&messages))
+        let (inbox, messages) = inbox(DRIVER_INBOX_MAX, &parts.clock);
+        let actor = Loop::new(parts, inbox);
+        let thread = fulgurite_tier::driver::Driver::start("rack".to_owned(), actor, messages)
             .map_err(|error| RackError::Internal {
                 detail: format!("cannot start a thread: {error}"),
             })?;
-        let reads = Arc::default();
-        Ok(Self { inbox, reads, is_dropped, thread: Mutex::new(Some(thread)) })
+        Ok(Self { thread, reads: Arc::default() })
     }
 
     /// Submits a task to run when its group spins. Its work is called once, with an error if it
@@ -173,12 +168,7 @@ impl Driver {
                 drop(counted);
             });
         }
-        self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
-            TrySendError::Full(_) => {
-                RackError::Busy { detail: "too many requests are queued".to_owned() }
-            }
-            TrySendError::Disconnected(_) => RackError::Stopping,
-        })
+        Ok(self.thread.inbox().try_send(Message::Submit(task))?)
     }
 
     /// Whether no read is running or waiting.
@@ -240,28 +230,12 @@ impl Driver {
     }
 
     fn send(&self, message: Message) -> Result<()> {
-        self.inbox.send(message).map_err(|_| RackError::Stopping)
+        Ok(self.thread.inbox().send(message)?)
     }
 
     /// Stops the thread: running tasks finish, waiting ones get an error. Returns when the disks
     /// are spun down.
     pub(crate) fn stop(&self) {
-        // The thread may be gone already.
-        let _ = self.send(Message::Stop);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
-        // A task may hold the last handle, and a thread cannot join itself.
-        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
-            tracing::error!("the driver thread of the rack panicked");
-        }
-    }
-}
-
-impl Drop for Driver {
-    /// Does not block: the last handle may be dropped by a task or by the driver's own thread.
-    fn drop(&mut self) {
-        self.is_dropped.store(true, Ordering::Release);
-        // A full inbox is fine: the loop checks the flag after each message.
-        drop(self.inbox.try_send(Message::ClockAdvanced));
+        self.thread.stop();
     }
 }

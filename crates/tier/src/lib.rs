@@ -14,6 +14,7 @@
 //! fail_points             where a test may kill the process
 //! progress                bytes done of a long operation
 //! entropy                 random bytes, injected
+//! driver                  the thread of a controller: inbox, alarms, stop, panics
 //! ```
 //!
 //! Each store brings its own index and decides where its bytes live. Not here: bytes, and
@@ -23,6 +24,7 @@ mod attributes;
 mod condition;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod driver;
 mod entropy;
 mod entry;
 mod fail_points;

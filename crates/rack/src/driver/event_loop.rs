@@ -1,13 +1,9 @@
-//! The driver's thread: turns messages into events, and commands into actions.
+//! The rack's actor: turns messages into events, and commands into actions.
 
 mod polls;
 mod snapshots;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{GroupId, Health, LedgerFile, PlaceId, Power, Wake};
@@ -15,7 +11,8 @@ use fulgurite_rack_core::{
     Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
     Rack, Refusal, Side, SpinUps, Watts,
 };
-use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
+use fulgurite_tier::driver::{Actor, Core, Inbox};
+use fulgurite_units::{Controller as _, Duration, Instant, error_chain};
 
 use self::polls::Polls;
 use super::snapshot::StateTimes;
@@ -27,51 +24,46 @@ use crate::scrub::{Piece, Scrubs};
 use crate::work::{Group, Identification, count, disk_name, group_name, piece_blobs, scrub};
 use crate::{Fault, RackError};
 
-/// How long the thread sleeps when nothing is due.
-const IDLE: Duration = Duration::from_secs(3600);
-
 /// The failure shown for a disk that was given up.
 const GIVEN_UP: &str = "given up";
 
 /// State owned by the thread.
 pub(super) struct Loop {
-    rack: Rack,
+    core: Core<Self>,
     assignment: Assignment,
     worker: DiskWorker,
     ledger: LedgerFile,
-    clock: Clock,
     watts: Watts,
     rated_spin_ups: Option<u64>,
-    inbox: SyncSender<Message>,
     /// Operations that wait or run, by id.
     tasks: BTreeMap<OpId, Waiting>,
     next_op: u64,
     running: usize,
-    /// Stages that begin at a later time; the number orders those of the same moment.
-    timers: BinaryHeap<Reverse<(Instant, u64, PlaceId, Stage)>>,
-    next_timer: u64,
     failures: BTreeMap<PlaceId, String>,
     since: StateTimes,
     /// Spin-ups held back until the ledger can record them.
     deferred: BTreeMap<PlaceId, (OpId, OpKind)>,
-    /// When recording is retried.
-    deferred_until: Instant,
     /// Disks that are not the right ones: how often each was found wrong, and when it is checked
     /// again.
     wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
     scrubs: Scrubs,
     /// Ended pieces of verifications, pushed by the worker threads.
     scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
-    /// Events for the controller, in order: the commands of one are carried out before the next is
-    /// delivered.
-    events: VecDeque<Event>,
     subscribers: Subscribers,
     polls: Polls,
     /// Health that disks reported when they last came up.
     health: BTreeMap<PlaceId, Health>,
-    is_stopping: bool,
-    /// Set when all handles of the driver were dropped.
-    is_dropped: Arc<AtomicBool>,
+}
+
+/// What is to be done at a later time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Alarm {
+    /// Begin a stage of a disk.
+    Stage(PlaceId, Stage),
+    /// Record the deferred spin-ups.
+    RetryLedger,
+    /// Check whether the right disk is in a place.
+    Recheck(PlaceId),
 }
 
 struct Waiting {
@@ -80,106 +72,27 @@ struct Waiting {
     task: Option<Task>,
 }
 
-impl Loop {
-    pub(super) fn new(
-        parts: Parts,
-        inbox: SyncSender<Message>,
-        is_dropped: Arc<AtomicBool>,
-    ) -> Self {
-        let rated_spin_ups = parts.rated_spin_ups;
-        let Parts { rack, assignment, ctx, backend, ledger, clock, watts, scrubs, .. } = parts;
-        // Disks given up before the last start remain given up.
-        let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
-        let given_up = ctx.places.given_up();
-        let failures = given_up.iter().map(|&place| (place, GIVEN_UP.to_owned())).collect();
-        let events = given_up.into_iter().map(lost).collect();
-        Self {
-            rack,
-            assignment,
-            worker: DiskWorker { backend, ctx },
-            ledger,
-            clock,
-            watts,
-            rated_spin_ups,
-            inbox,
-            tasks: BTreeMap::new(),
-            next_op: 0,
-            running: 0,
-            timers: BinaryHeap::new(),
-            next_timer: 0,
-            failures,
-            since: StateTimes::default(),
-            deferred: BTreeMap::new(),
-            deferred_until: Instant::ZERO,
-            wrong: BTreeMap::new(),
-            scrubs,
-            scrubbed: Arc::default(),
-            events,
-            subscribers: Subscribers::default(),
-            polls: Polls::default(),
-            health: BTreeMap::new(),
-            is_stopping: false,
-            is_dropped,
-        }
+impl Actor for Loop {
+    type Controller = Rack;
+    type Message = Message;
+    type Alarm = Alarm;
+
+    const TIMER: Event = Event::Timer;
+
+    fn core(&mut self) -> &mut Core<Self> {
+        &mut self.core
     }
 
-    pub(super) fn run(mut self, messages: &Receiver<Message>) {
-        while !self.is_stopping || self.running > 0 {
-            match self.next(messages) {
-                Ok(message) => self.take(message),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.is_dropped.load(Ordering::Acquire) && !self.is_stopping {
-                self.start_stopping();
-            }
-            self.settle();
-            self.handle_due();
-            self.settle();
-            self.scrub();
-            self.settle();
-            self.poll();
-            self.settle();
-            let states = self.assignment.groups().map(|group| self.rack.group_state(group).into());
-            let slept = self.since.poll(states, self.clock.now());
-            self.save_rooms(&slept);
-        }
-        self.end();
-    }
-
-    /// Returns the next message, or a timeout when something is due before one arrives.
-    fn next(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
-        let now = self.clock.passed();
-        let timer = self.timers.peek().map(|Reverse((at, ..))| *at);
-        let deferred = (!self.deferred.is_empty()).then_some(self.deferred_until);
-        let wrong = self.wrong.values().filter_map(|(_, until)| *until).min();
-        let scrub = self.scrubs.deadline().filter(|_| !self.is_stopping);
-        let scrub = scrub.map(|at| now + at.since(self.clock.now()));
-        // A piece that was refused at once has ended already.
-        let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
-        let poll = self.polls.deadline().filter(|_| !self.is_stopping);
-        let due = [timer, self.rack.deadline(), deferred, wrong, scrub, ended, poll]
-            .into_iter()
-            .flatten()
-            .min();
-        match self.clock.sleep_until(due.unwrap_or(now + IDLE)) {
-            Some(time) => messages.recv_timeout(time.into()),
-            // A manual clock advances only when its owner turns it, which sends a message.
-            None if due.is_some_and(|due| due <= now) => Err(RecvTimeoutError::Timeout),
-            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        }
-    }
-
-    fn take(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         match message {
             Message::Submit(task) => self.submit(task),
             Message::Stage(ended) => self.stage_ended(ended),
             Message::Worked(op) => {
                 self.running -= 1;
                 self.tasks.remove(&op);
-                let now = self.clock.passed();
+                let now = self.core.now();
                 self.subscribers.report_unrepaired(now, &self.worker.ctx.unrepaired.take());
-                self.queue_event(Event::Done { op });
+                self.core.queue(Event::Done { op });
             }
             Message::GiveUp(place) => {
                 self.wrong.remove(&place);
@@ -189,7 +102,7 @@ impl Loop {
                 let power = self.worker.ctx.guard.power(place);
                 let is_spinning = power.is_some_and(Power::is_spinning);
                 let loss = if is_spinning { Loss::Barred } else { Loss::Gone };
-                self.queue_event(Event::Lost { part: Part::Place(place), loss });
+                self.core.queue(Event::Lost { part: Part::Place(place), loss });
             }
             Message::Replaced(place) => {
                 self.failures.remove(&place);
@@ -204,7 +117,7 @@ impl Loop {
                         error_chain(&error)
                     );
                 }
-                self.queue_event(Event::Back { part: Part::Place(place) });
+                self.core.queue(Event::Back { part: Part::Place(place) });
             }
             Message::Verified(group, Some(now_ms)) => self.scrubs.verified(group, now_ms),
             Message::Verified(group, None) => self.scrubs.request(group),
@@ -213,39 +126,139 @@ impl Loop {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
             }
             Message::Watch(subscriber) => {
-                let (now, snapshot) = (self.clock.passed(), self.snapshot());
+                let (now, snapshot) = (self.core.now(), self.snapshot());
                 self.subscribers.add(subscriber, now, &snapshot);
             }
             Message::Polled(polled) => self.handle_polled(polled),
-            Message::ClockAdvanced => {}
-            Message::Stop => self.start_stopping(),
         }
     }
 
-    /// Fails waiting operations with an error; running ones are allowed to finish.
-    fn start_stopping(&mut self) {
-        self.is_stopping = true;
+    fn ring(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Stage(place, stage) => self.run_stage(place, stage),
+            Alarm::RetryLedger => self.retry_deferred(),
+            Alarm::Recheck(place) => {
+                let now = self.core.now();
+                if let Some((_, until)) = self.wrong.get_mut(&place)
+                    && until.take_if(|until| *until <= now).is_some()
+                {
+                    self.core.queue(Event::Back { part: Part::Place(place) });
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let now = self.core.now();
+        let commands = self.core.step(now, event);
+        if cfg!(debug_assertions) {
+            self.core.controller.check();
+        }
+        self.subscribers.step(now, &event, &commands);
+        let ledger_failure = self.record_spin_ups(&commands);
+        self.execute(commands, ledger_failure);
+    }
+
+    fn end_turn(&mut self) {
+        self.scrub();
+        self.settle();
+        self.poll();
+        self.settle();
+        let states = self.assignment.groups();
+        let states = states.map(|group| self.core.controller.group_state(group).into());
+        let slept = self.since.poll(states, self.core.clock.now());
+        self.save_rooms(&slept);
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+    }
+
+    fn deadline(&mut self) -> Option<Instant> {
+        if self.core.is_stopping() {
+            return None;
+        }
+        let (now, wall) = (self.core.now(), self.core.clock.now());
+        let scrub = self.scrubs.deadline().map(|at| now + at.since(wall));
+        // A piece that was refused at once has ended already.
+        let ended = (!lock(&self.scrubbed).is_empty()).then_some(now);
+        [scrub, ended, self.polls.deadline()].into_iter().flatten().min()
+    }
+
+    /// Fails waiting operations with an error.
+    fn stop(&mut self) {
         let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
         waiting.for_each(|task| (task.work)(Err(RackError::Stopping)));
     }
 
+    fn is_idle(&self) -> bool {
+        self.running == 0
+    }
+
+    /// Spins the disks down. Nothing runs any more.
+    fn end(mut self) {
+        // Allows a copy made before this end to be detected.
+        if let Err(error) = count(&self.worker.ctx.index, &mut self.ledger) {
+            tracing::warn!("cannot count the end of a start: {}", error_chain(&error));
+        }
+        let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
+        self.save_rooms(&all);
+        for (place, power) in self.worker.ctx.guard.powers() {
+            if power.is_spinning() {
+                self.worker.spin_down(place);
+            }
+        }
+    }
+}
+
+impl Loop {
+    pub(super) fn new(parts: Parts, inbox: Inbox<Message>) -> Self {
+        let rated_spin_ups = parts.rated_spin_ups;
+        let Parts { rack, assignment, ctx, backend, ledger, clock, watts, scrubs, .. } = parts;
+        // Disks given up before the last start remain given up.
+        let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
+        let given_up = ctx.places.given_up();
+        let failures = given_up.iter().map(|&place| (place, GIVEN_UP.to_owned())).collect();
+        let mut core = Core::new(rack, clock, inbox);
+        given_up.into_iter().map(lost).for_each(|event| core.queue(event));
+        Self {
+            core,
+            assignment,
+            worker: DiskWorker { backend, ctx },
+            ledger,
+            watts,
+            rated_spin_ups,
+            tasks: BTreeMap::new(),
+            next_op: 0,
+            running: 0,
+            failures,
+            since: StateTimes::default(),
+            deferred: BTreeMap::new(),
+            wrong: BTreeMap::new(),
+            scrubs,
+            scrubbed: Arc::default(),
+            subscribers: Subscribers::default(),
+            polls: Polls::default(),
+            health: BTreeMap::new(),
+        }
+    }
+
     /// Begins the pieces of verifications that are due and whose predecessors have ended.
     fn scrub(&mut self) {
-        let now = self.clock.now();
+        let now = self.core.clock.now();
         let ended = std::mem::take(&mut *lock(&self.scrubbed));
         for (group, piece) in ended {
             self.scrubs.record_end(group, &piece, now);
         }
-        if self.is_stopping {
+        if self.core.is_stopping() {
             return;
         }
-        let rack = &self.rack;
+        let rack = &self.core.controller;
         let begun = self.scrubs.begin(now, |group| rack.group_state(group) == GroupState::Spinning);
         for (group, after) in begun {
             let ctx = Arc::clone(&self.worker.ctx);
             let blobs = piece_blobs(&ctx, group, after).unwrap_or_default();
             let bytes = blobs.iter().map(|(_, row)| row.length).sum();
-            let (ended, clock) = (Arc::clone(&self.scrubbed), self.clock.clone());
+            let (ended, clock) = (Arc::clone(&self.scrubbed), self.core.clock.clone());
             let work = move |ready: crate::Result<&Group>| {
                 let now_ms = clock.now().as_millis();
                 let done = ready.and_then(|ready| scrub(&ctx, ready, after, now_ms));
@@ -266,32 +279,8 @@ impl Loop {
         }
     }
 
-    /// Handles whatever is due by now.
-    fn handle_due(&mut self) {
-        let now = self.clock.passed();
-        while let Some(&Reverse((at, _, place, stage))) = self.timers.peek() {
-            if at > now {
-                break;
-            }
-            self.timers.pop();
-            self.run_stage(place, stage);
-            self.settle();
-        }
-        if !self.deferred.is_empty() && self.deferred_until <= now {
-            self.retry_deferred();
-        }
-        for (&place, (_, until)) in &mut self.wrong {
-            if until.take_if(|until| *until <= now).is_some() {
-                self.events.push_back(Event::Back { part: Part::Place(place) });
-            }
-        }
-        if self.rack.deadline().is_some_and(|due| due <= now) {
-            self.queue_event(Event::Timer);
-        }
-    }
-
     fn submit(&mut self, task: Task) {
-        if self.is_stopping {
+        if self.core.is_stopping() {
             (task.work)(Err(RackError::Stopping));
             return;
         }
@@ -299,11 +288,11 @@ impl Loop {
         self.next_op += 1;
         let group = task.group;
         let (kind, bytes) = (task.kind, task.bytes);
-        let (now, passed) = (self.clock.now(), self.clock.passed());
+        let (now, passed) = (self.core.clock.now(), self.core.now());
         let due = task.due.map(|due| passed + due.since(now));
         let (members, enough) = self.needed(&task);
         self.tasks.insert(id, Waiting { group: task.group, task: Some(task) });
-        self.queue_event(Event::Submit { op: Op { id, group, kind, bytes, members, enough, due } });
+        self.core.queue(Event::Submit { op: Op { id, group, kind, bytes, members, enough, due } });
     }
 
     /// Returns the disks that a task can use, and how many are enough; zero, for all disks, when
@@ -313,43 +302,21 @@ impl Loop {
         let places = self.assignment.places(task.group);
         let all = (Members::first(places.len()), 0);
         let Some(needs) = &task.needs else { return all };
-        if self.rack.policy().wakes == SpinUps::All {
+        if self.core.controller.policy().wakes == SpinUps::All {
             return all;
         }
         let has = |at: &usize| needs.places.contains(&places[*at]);
         let members: Members = (0..places.len()).filter(has).collect();
-        let usable = self.rack.usable(task.group).intersection(members).count();
+        let usable = self.core.controller.usable(task.group).intersection(members).count();
         if usable < needs.enough { all } else { (members, needs.enough) }
-    }
-
-    /// Queues an event for the controller, which gets it once the commands of earlier events are
-    /// carried out.
-    fn queue_event(&mut self, event: Event) {
-        self.events.push_back(event);
-    }
-
-    /// Delivers all queued events to the controller and carries out its commands.
-    fn settle(&mut self) {
-        while let Some(event) = self.events.pop_front() {
-            let mut out = Outbox::new();
-            let now = self.clock.passed();
-            self.rack.step(now, event, &mut out);
-            let commands: Vec<Command> = out.drain().collect();
-            self.subscribers.step(now, &event, &commands);
-            let ledger_failure = self.record_spin_ups(&commands);
-            self.execute(commands, ledger_failure);
-        }
-        if cfg!(debug_assertions) {
-            self.check();
-        }
     }
 
     /// Asserts the invariants: those of the controller, which counts the spinning disks of each
     /// domain, and that no disk is active without the controller knowing it.
     fn check(&self) {
-        self.rack.check();
+        self.core.controller.check();
         for (place, power) in self.worker.ctx.guard.powers() {
-            let state = self.rack.place_state(place);
+            let state = self.core.controller.place_state(place);
             let is_known =
                 !matches!(state, PlaceState::Asleep | PlaceState::Resting | PlaceState::Lost);
             assert!(
@@ -365,14 +332,17 @@ impl Loop {
                 Command::SpinUp { place, op, kind } => match &ledger_failure {
                     Some(reason) => {
                         self.set_failure(place, reason.clone());
+                        if self.deferred.is_empty() {
+                            let at = self.core.now() + LEDGER_RETRY_INTERVAL;
+                            self.core.set_alarm(at, Alarm::RetryLedger);
+                        }
                         self.deferred.insert(place, (op, kind));
-                        self.deferred_until = self.clock.passed() + LEDGER_RETRY_INTERVAL;
                     }
                     None => self.spin_up(place),
                 },
                 Command::SpinDown { place } if self.deferred.remove(&place).is_some() => {
                     // Its spin-up was held back and never commanded.
-                    self.queue_event(Event::Down { place });
+                    self.core.queue(Event::Down { place });
                 }
                 // Another program spun it up, so nothing of it is mounted here.
                 Command::SpinDown { place } if self.is_in_standby(place) => {
@@ -413,8 +383,12 @@ impl Loop {
             spin_ups.entry((op, group)).or_insert((kind, Vec::new())).1.push(place);
         }
         for ((op, group), (kind, places)) in spin_ups {
-            let record =
-                Wake { at: self.clock.now(), group: Some(group), places, cause: kind.cause(op) };
+            let record = Wake {
+                at: self.core.clock.now(),
+                group: Some(group),
+                places,
+                cause: kind.cause(op),
+            };
             let injected =
                 self.worker.ctx.injected.check_ledger().map_err(|fault| fault.to_string());
             let recorded = injected
@@ -439,13 +413,13 @@ impl Loop {
         if self.polls.is_spinning_down(place) {
             // Tried again once it has spun down.
             self.set_failure(place, "another program spun it up; it is spun down first".to_owned());
-            return self.queue_event(Event::UpFailed { place });
+            return self.core.queue(Event::UpFailed { place });
         }
         match self.worker.ctx.guard.turn(place, Power::SpinningUp) {
             Ok(()) => self.run_stage(place, Stage::SpinUp),
             Err(error) => {
                 self.set_failure(place, error_chain(&error));
-                self.queue_event(Event::UpFailed { place });
+                self.core.queue(Event::UpFailed { place });
             }
         }
     }
@@ -453,20 +427,20 @@ impl Loop {
     /// Begins a stage of a disk.
     fn run_stage(&mut self, place: PlaceId, stage: Stage) {
         let class = self.assignment.class_of(self.assignment.slot(place).group);
-        let waiting = self.rack.waiting(class, Side::Client);
+        let waiting = self.core.controller.waiting(class, Side::Client);
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if self.worker.backend.is_simulated() {
             let ended = self.worker.run_stage(place, stage, waiting);
             return self.stage_ended(ended);
         }
-        let (worker, inbox) = (self.worker.clone(), self.inbox.clone());
-        let run_stage =
-            move || drop(inbox.send(Message::Stage(worker.run_stage(place, stage, waiting))));
-        if let Err(error) =
-            std::thread::Builder::new().name("rack-disk".to_owned()).spawn(run_stage)
-        {
-            let result = StageResult::Failed(format!("cannot start a thread: {error}"));
-            self.stage_ended(Ended { place, stage, result });
+        let worker = self.worker.clone();
+        let run_stage = move || worker.run_stage(place, stage, waiting);
+        let failed = move |reason| Ended { place, stage, result: StageResult::Failed(reason) };
+        let spawned = self.core.spawn("rack-disk".to_owned(), run_stage, move |ended| {
+            Message::Stage(ended.unwrap_or_else(|panicked| failed(panicked.to_string())))
+        });
+        if let Err(error) = spawned {
+            self.stage_ended(failed(format!("cannot start a thread: {error}")));
         }
     }
 
@@ -486,7 +460,7 @@ impl Loop {
             }
             (Stage::Standby | Stage::Identify, StageResult::Ok(_)) => {
                 self.polls.mark_stopped(place);
-                self.queue_event(Event::Down { place });
+                self.core.queue(Event::Down { place });
             }
             (_, StageResult::Identified(identification, health)) => {
                 tracing::trace!(%place, ?identification, "a disk is active");
@@ -499,12 +473,12 @@ impl Loop {
             (Stage::SpinUp | Stage::Mount | Stage::Identify, StageResult::Failed(reason)) => {
                 self.worker.spin_down(place);
                 self.set_failure(place, reason);
-                self.queue_event(Event::UpFailed { place });
+                self.core.queue(Event::UpFailed { place });
             }
             (Stage::Unmount | Stage::SpinDown | Stage::Standby, StageResult::Failed(reason)) => {
                 self.polls.mark_spin_down_failed(place);
                 self.set_failure(place, reason);
-                self.queue_event(Event::DownFailed { place });
+                self.core.queue(Event::DownFailed { place });
             }
         }
     }
@@ -522,7 +496,7 @@ impl Loop {
             }
             self.health.insert(place, health);
         }
-        self.queue_event(Event::Up { place });
+        self.core.queue(Event::Up { place });
     }
 
     /// Handles a disk that is an older copy of itself: schedules an immediate verification, which
@@ -552,8 +526,10 @@ impl Loop {
         let backoff =
             WRONG_DISK_BACKOFF.as_nanos().checked_shl((*times).min(32)).unwrap_or(u64::MAX);
         let backoff = Duration::from_nanos(backoff).min(WRONG_DISK_BACKOFF_MAX);
-        *until = Some(self.clock.passed() + backoff);
+        let at = self.core.now() + backoff;
+        *until = Some(at);
         *times += 1;
+        self.core.set_alarm(at, Alarm::Recheck(place));
         // The error of a read already adds "out of reach".
         let description = fault.to_string();
         let detail = if let Fault::OutOfReach { reason } = fault { reason } else { &description };
@@ -563,7 +539,7 @@ impl Loop {
     fn lose(&mut self, place: PlaceId, reason: String) {
         self.deferred.remove(&place);
         self.set_failure(place, reason);
-        self.queue_event(Event::Lost { part: Part::Place(place), loss: Loss::Gone });
+        self.core.queue(Event::Lost { part: Part::Place(place), loss: Loss::Gone });
     }
 
     fn set_failure(&mut self, place: PlaceId, reason: String) {
@@ -577,19 +553,18 @@ impl Loop {
         if time == Duration::ZERO {
             return self.run_stage(place, stage);
         }
-        self.next_timer += 1;
-        self.timers.push(Reverse((self.clock.passed() + time, self.next_timer, place, stage)));
+        self.core.set_alarm(self.core.now() + time, Alarm::Stage(place, stage));
     }
 
     /// Runs an operation on a thread of its own.
     fn run_task(&mut self, op: OpId, up: Members) {
         let Some(waiting) = self.tasks.get_mut(&op) else {
-            return self.queue_event(Event::Done { op });
+            return self.core.queue(Event::Done { op });
         };
         let (id, task) = (waiting.group, waiting.task.take());
         let Some(task) = task else {
             self.tasks.remove(&op);
-            return self.queue_event(Event::Done { op });
+            return self.core.queue(Event::Done { op });
         };
         let places = self.assignment.places(id);
         let up = up.positions().filter_map(|at| places.get(at)).copied();
@@ -604,30 +579,29 @@ impl Loop {
             let error =
                 if is_write { RackError::Full { detail } } else { RackError::Busy { detail } };
             (task.work)(Err(error));
-            return self.queue_event(Event::Done { op });
+            return self.core.queue(Event::Done { op });
         }
         let asleep = self.left_asleep(id);
         let places = self.assignment.places(id).iter();
         let failures = places.filter_map(|at| self.failures.get_key_value(at));
         let failures = failures.map(|(&at, reason)| (at, reason.clone())).collect();
         let group = Group { asleep, failures, ..self.worker.ctx.group(id, up) };
-        let inbox = self.inbox.clone();
-        let work = move || {
-            let done = catch_unwind(AssertUnwindSafe(|| (task.work)(Ok(&group))));
-            if done.is_err() {
-                tracing::error!("an operation in {} panicked; this is a bug", group_name(id));
+        let work = move || (task.work)(Ok(&group));
+        let spawned = self.core.spawn("rack-work".to_owned(), work, move |done| {
+            if let Err(panicked) = done {
+                tracing::error!("an operation in {} {panicked}; this is a bug", group_name(id));
             }
-            let _ = inbox.send(Message::Worked(op));
-        };
-        match std::thread::Builder::new().name("rack-work".to_owned()).spawn(work) {
-            Ok(_) => self.running += 1,
+            Message::Worked(op)
+        });
+        match spawned {
+            Ok(()) => self.running += 1,
             Err(error) => {
                 tracing::error!(
                     "cannot start a thread for an operation in {}: {error}",
                     group_name(id)
                 );
                 self.tasks.remove(&op);
-                self.queue_event(Event::Done { op });
+                self.core.queue(Event::Done { op });
             }
         }
     }
@@ -636,7 +610,7 @@ impl Loop {
     /// operation, or are not up yet.
     fn left_asleep(&self, id: GroupId) -> Vec<PlaceId> {
         let sleeps = |place: &&PlaceId| {
-            let state = self.rack.place_state(**place);
+            let state = self.core.controller.place_state(**place);
             let is_down = matches!(state, PlaceState::Asleep | PlaceState::SpinningUp);
             is_down && !self.failures.contains_key(place)
         };
@@ -700,21 +674,6 @@ impl Loop {
             Power::SpinningUp => self.watts.spinning_up,
             Power::Active | Power::Unmounting => self.watts.active,
             Power::Absent | Power::Unclean => 0.0,
-        }
-    }
-
-    /// Spins the disks down. Nothing runs any more.
-    fn end(mut self) {
-        // Allows a copy made before this end to be detected.
-        if let Err(error) = count(&self.worker.ctx.index, &mut self.ledger) {
-            tracing::warn!("cannot count the end of a start: {}", error_chain(&error));
-        }
-        let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
-        self.save_rooms(&all);
-        for (place, power) in self.worker.ctx.guard.powers() {
-            if power.is_spinning() {
-                self.worker.spin_down(place);
-            }
         }
     }
 }

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_disks::{Backend, Cause, Observed, PlaceId, Power, Wake};
 use fulgurite_rack_core::{Event, OpKind, Part, PlaceState};
+use fulgurite_tier::driver::Actor as _;
 use fulgurite_units::{ByteCount, Instant, error_chain};
 
 use super::super::{Needs, Task};
@@ -83,8 +84,8 @@ impl Polls {
 impl Loop {
     /// Polls all disks in standby when it is time to.
     pub(super) fn poll(&mut self) {
-        let now = self.clock.passed();
-        if self.is_stopping || self.polls.deadline().is_none_or(|due| now < due) {
+        let now = self.core.now();
+        if self.core.is_stopping() || self.polls.deadline().is_none_or(|due| now < due) {
             return;
         }
         self.polls.next = now + POLL_INTERVAL;
@@ -97,10 +98,16 @@ impl Loop {
             let polled = poll_disks(&*self.worker.backend, &asleep);
             return self.handle_polled(polled);
         }
-        let (worker, inbox) = (self.worker.clone(), self.inbox.clone());
-        let poll = move || drop(inbox.send(Message::Polled(poll_disks(&*worker.backend, &asleep))));
-        match std::thread::Builder::new().name("rack-poll".to_owned()).spawn(poll) {
-            Ok(_) => self.polls.is_under_way = true,
+        let worker = self.worker.clone();
+        let poll = move || poll_disks(&*worker.backend, &asleep);
+        let spawned = self.core.spawn("rack-poll".to_owned(), poll, |polled| {
+            Message::Polled(polled.unwrap_or_else(|panicked| {
+                tracing::error!("a poll of the rack's disks {panicked}; this is a bug");
+                Vec::new()
+            }))
+        });
+        match spawned {
+            Ok(()) => self.polls.is_under_way = true,
             // The next poll tries again.
             Err(error) => tracing::warn!("cannot start a thread to poll the rack's disks: {error}"),
         }
@@ -112,13 +119,13 @@ impl Loop {
             return;
         }
         // The controller ends a backoff when it learns the time.
-        self.queue_event(Event::Timer);
+        self.core.queue(Event::Timer);
         self.settle();
         for group in self.assignment.groups().collect::<Vec<_>>() {
             let is_due = |place: &&PlaceId| {
                 let probes = self.polls.probes.get(place).copied().unwrap_or_default();
                 self.failures.contains_key(place)
-                    && self.rack.place_state(**place) == PlaceState::Asleep
+                    && self.core.controller.place_state(**place) == PlaceState::Asleep
                     && probes < PROBES_MAX
             };
             let places = self.assignment.places(group).iter();
@@ -156,7 +163,7 @@ impl Loop {
                     self.polls.mark_stopped(place);
                     if self.polls.absent.remove(&place) {
                         self.failures.remove(&place);
-                        self.queue_event(Event::Back { part: Part::Place(place) });
+                        self.core.queue(Event::Back { part: Part::Place(place) });
                     }
                 }
                 Observed::Absent => {
@@ -179,12 +186,12 @@ impl Loop {
             tracing::warn!(%place, "another program spun up {name}");
             let group = Some(self.assignment.slot(place).group);
             let places = vec![place];
-            let record = Wake { at: self.clock.now(), group, places, cause: Cause::Foreign };
+            let record = Wake { at: self.core.clock.now(), group, places, cause: Cause::Foreign };
             if let Err(error) = self.ledger.record(record) {
                 tracing::error!(%place, "cannot record the spin-up: {}", error_chain(&error));
             }
         }
-        self.queue_event(Event::Woken { place });
+        self.core.queue(Event::Woken { place });
     }
 }
 

@@ -18,8 +18,13 @@ impl Loop {
             verified_oldest: oldest,
             rack: self.worker.ctx.rack,
             simulated: self.worker.backend.is_simulated(),
-            max_spinups_per_day: self.rack.policy().budget.map(|budget| budget.max_spinups_per_day),
-            overdrawn: self.rack.counters().overdrawn,
+            max_spinups_per_day: self
+                .core
+                .controller
+                .policy()
+                .budget
+                .map(|budget| budget.max_spinups_per_day),
+            overdrawn: self.core.controller.counters().overdrawn,
             rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
@@ -60,7 +65,7 @@ impl Loop {
         GroupSnapshot {
             group: id,
             class: self.assignment.class_of(group).get(),
-            state: self.rack.group_state(group).into(),
+            state: self.core.controller.group_state(group).into(),
             since: self.since.group_since(group),
             waiting: crate::format::bytes(waiting),
             blobs: lies.blobs,
@@ -69,10 +74,10 @@ impl Loop {
             room: self.group_room(group),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::lifetime_count),
             spin_ups_by: by.collect(),
-            spin_ups_of_a_day: totals.map_or(0, |totals| totals.day(self.clock.now())),
-            rests_until: self.rack.over_budget_until(id).map(|at| {
-                let left = at.since(self.clock.passed()).as_nanos() / 1_000_000;
-                UnixTime::from_millis(self.clock.now().as_millis() + left)
+            spin_ups_of_a_day: totals.map_or(0, |totals| totals.day(self.core.clock.now())),
+            rests_until: self.core.controller.over_budget_until(id).map(|at| {
+                let left = at.since(self.core.now()).as_nanos() / 1_000_000;
+                UnixTime::from_millis(self.core.clock.now().as_millis() + left)
             }),
             watts: disks.iter().map(|disk| self.watts_of(disk.power)).sum(),
             verified,
