@@ -24,20 +24,18 @@ mod refusal;
 mod watch;
 mod work;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_glass_core::control::limits::REPORT_UM;
 use fulgurite_glass_core::control::{
     Action, Command, CommandId, Event, Fault, Library, LibraryShape, Machine, Mechanics, Movement,
     Outcome, Output, RailPosition, RequestId, Throughput, TrackSpan,
 };
+use fulgurite_tier::driver::{Actor, Core, Driver, Panicked, SendError, inbox};
 use fulgurite_units::{
-    ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
-    SlotIndex, TrackIndex,
+    ByteCount, Clock, Duration, Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex,
+    UnixTime,
 };
 use tokio::sync::oneshot;
 
@@ -53,9 +51,6 @@ use crate::config::LibraryOptions;
 use crate::limits::{DRIVER_INBOX_MAX, WATCH_STEPS_MAX};
 use crate::panics::Panics;
 use crate::{GlassError, Result};
-
-/// How long the driver waits when nothing is in progress.
-const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// The pending result of a request.
 #[derive(Debug)]
@@ -88,7 +83,6 @@ enum Message {
     Break(Machine),
     Repair(Machine),
     Subscribe(Subscriber),
-    Stop,
 }
 
 struct Pending {
@@ -110,8 +104,8 @@ struct WorkDone {
     work: Option<Work>,
 }
 
-/// What happens when a timer expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What happens to a command when its alarm rings.
+#[derive(Clone, Copy, Debug)]
 enum Alarm {
     /// The command is completed.
     Done,
@@ -122,9 +116,7 @@ enum Alarm {
 /// The handle of the driver's thread.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveLibrary {
-    inbox: SyncSender<Message>,
-    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
-    reading: Arc<Reading>,
+    driver: Arc<Driver<Message>>,
     unverified: Arc<Unverified>,
     shape: Arc<LibraryShape>,
 }
@@ -194,54 +186,6 @@ impl Drop for UnverifiedGuard {
     }
 }
 
-/// Number of drives that are working now.
-#[derive(Debug, Default)]
-struct Reading {
-    count: Mutex<usize>,
-    ended: Condvar,
-}
-
-impl Reading {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(self: &Arc<Self>) -> ReadingGuard {
-        *self.lock() += 1;
-        ReadingGuard(Arc::clone(self))
-    }
-
-    fn wait_until_idle(&self) {
-        let mut count = self.lock();
-        while *count > 0 {
-            count = self.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// Counts one drive until it is dropped.
-struct ReadingGuard(Arc<Reading>);
-
-impl Drop for ReadingGuard {
-    fn drop(&mut self) {
-        *self.0.lock() -= 1;
-        self.0.ended.notify_all();
-    }
-}
-
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Request { .. } => "Request",
-            Self::WorkDone(_) => "Worked",
-            Self::Break(_) => "Breaks",
-            Self::Repair(_) => "Works",
-            Self::Subscribe(_) => "Watches",
-            Self::Stop => "Stop",
-        })
-    }
-}
-
 impl LiveLibrary {
     /// Starts the driver for platters whose tracks hold `track_size` user bytes.
     ///
@@ -259,35 +203,38 @@ impl LiveLibrary {
         let library = Library::with_policy(&options.shape, options.policy.clone())
             .map_err(|e| refuse(format!("library: {e}")))?;
         let log = LogFile::begin(options.log.as_deref(), &library)?;
-        let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
-        let reading = Arc::<Reading>::default();
-        let driver = Driver {
-            library,
+        let started = std::time::Instant::now();
+        let passed = move || {
+            let nanos = u64::try_from(started.elapsed().as_nanos());
+            Instant::from_nanos(nanos.unwrap_or(u64::MAX))
+        };
+        let clock = Clock::new(UnixTime::default, passed);
+        let (inbox, messages) = inbox(DRIVER_INBOX_MAX, &clock);
+        let actor = LibraryActor {
+            core: Core::new(library, clock, inbox),
             mechanics: Mechanics::new(Throughput::PAPER, track_size)
                 .with_time_scale(options.time_scale),
             random: Seed::new(options.seed).child(b"mechanics").stream(),
-            started: std::time::Instant::now(),
             incarnation: 0,
             next_request: 0,
             pending: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             halts: BTreeMap::new(),
+            working: 0,
             broken: BTreeSet::new(),
             log,
             subscribers: Subscribers::new(options.time_scale),
-            timers: BinaryHeap::new(),
-            inbox: inbox.clone(),
-            reading: Arc::clone(&reading),
             panics: Arc::clone(panics),
         };
-        let thread = std::thread::Builder::new()
-            .name("library".to_owned())
-            .spawn(move || driver.run(&messages))
+        let driver = Driver::start("library".to_owned(), actor, messages)
             .map_err(|e| GlassError::Internal { what: format!("no thread: {e}") })?;
         let shape = Arc::new(options.shape.clone());
         let unverified = Arc::new(Unverified::new(options.policy.verify_within));
-        let thread = Arc::new(Mutex::new(Some(thread)));
-        Ok(Self { inbox, thread, reading, unverified, shape })
+        Ok(Self { driver: Arc::new(driver), unverified, shape })
+    }
+
+    fn send(&self, message: Message) -> Result<()> {
+        self.driver.inbox().send(message).map_err(|_: SendError| GlassError::Stopping)
     }
 
     /// New platters that are not verified yet.
@@ -305,7 +252,7 @@ impl LiveLibrary {
         let (done, ended) = oneshot::channel();
         let pending = Pending { work, cause: None, done };
         let message = Message::Request { make: Box::new(make), pending };
-        self.inbox.send(message).map_err(|_| GlassError::Stopping)?;
+        self.send(message)?;
         Ok(Ticket { platter, ended, unverified: None })
     }
 
@@ -371,7 +318,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Break(machine)).map_err(|_| GlassError::Stopping)
+        self.send(Message::Break(machine))
     }
 
     /// Repairs a broken machine.
@@ -379,7 +326,7 @@ impl LiveLibrary {
     /// # Errors
     /// When it is stopping.
     pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Repair(machine)).map_err(|_| GlassError::Stopping)
+        self.send(Message::Repair(machine))
     }
 
     /// Subscribes to the library's events from now on.
@@ -388,20 +335,14 @@ impl LiveLibrary {
     /// When it is stopping.
     pub(crate) fn watch(&self) -> Result<LibraryWatch> {
         let (subscriber, watch) = Subscriber::new(WATCH_STEPS_MAX);
-        self.inbox.send(Message::Subscribe(subscriber)).map_err(|_| GlassError::Stopping)?;
+        self.send(Message::Subscribe(subscriber))?;
         Ok(watch)
     }
 
     /// Stops the driver; pending requests end with an error. Returns when no drive is working any
     /// more.
     pub(crate) fn stop(&self) {
-        // The driver may have ended already.
-        let _ = self.inbox.send(Message::Stop);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the library's driver died");
-        }
-        self.reading.wait_until_idle();
+        self.driver.stop();
     }
 }
 
@@ -416,11 +357,10 @@ pub(crate) fn wait(answer: Ticket) -> Result<()> {
     ended.map_err(|refusal| refusal.into_error(platter))
 }
 
-struct Driver {
-    library: Library,
+struct LibraryActor {
+    core: Core<Self>,
     mechanics: Mechanics,
     random: RandomStream,
-    started: std::time::Instant,
     /// Incarnation of the controller, raised when it is replaced.
     incarnation: u64,
     next_request: u64,
@@ -429,84 +369,119 @@ struct Driver {
     in_flight: BTreeMap<CommandId, Action>,
     /// How working drives are asked to pause.
     halts: BTreeMap<CommandId, Arc<Halt>>,
+    /// Number of drives that are working now.
+    working: usize,
     broken: BTreeSet<Machine>,
     log: LogFile,
     subscribers: Subscribers,
-    timers: BinaryHeap<Reverse<(Instant, CommandId, Alarm)>>,
-    inbox: SyncSender<Message>,
-    reading: Arc<Reading>,
     panics: Arc<Panics>,
 }
 
-impl Driver {
-    fn now(&self) -> Instant {
-        let passed = self.started.elapsed().as_nanos();
-        Instant::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX))
+impl Actor for LibraryActor {
+    type Controller = Library;
+    type Message = Message;
+    type Alarm = (CommandId, Alarm);
+
+    const TIMER: Event = Event::Timer;
+
+    fn core(&mut self) -> &mut Core<Self> {
+        &mut self.core
     }
 
-    fn run(mut self, messages: &Receiver<Message>) {
+    fn handle(&mut self, message: Message) {
+        match message {
+            // Dropping it tells the requester.
+            Message::Request { .. } if self.core.is_stopping() => {}
+            Message::Request { make, pending } => {
+                let request = RequestId::new(self.next_request);
+                self.next_request += 1;
+                self.pending.insert(request, pending);
+                let event = make(request, self.core.now());
+                self.core.queue(event);
+            }
+            Message::WorkDone(work_done) => self.work_done(work_done),
+            Message::Break(machine) => {
+                if self.broken.insert(machine) {
+                    self.core.queue(Event::Broke { machine });
+                }
+            }
+            Message::Repair(machine) => {
+                if self.broken.remove(&machine) {
+                    self.core.queue(Event::Repaired { machine });
+                }
+            }
+            Message::Subscribe(subscriber) => {
+                self.subscribers.add(subscriber, &self.core.controller, self.core.now());
+            }
+        }
+    }
+
+    fn ring(&mut self, (command, alarm): (CommandId, Alarm)) {
+        let event = match alarm {
+            Alarm::Done => Event::Completed { command },
+            Alarm::Passes(at) => Event::Passed { command, at },
+        };
+        self.answer_command(event, command);
+    }
+
+    fn apply(&mut self, event: Event) {
+        let now = self.core.now();
+        self.log.event(now, &event);
+        self.retire_commands(&event);
+        let outputs = self.core.step(now, event);
+        self.subscribers.step(now, &event, &outputs);
+        for output in outputs {
+            self.log.output(&output);
+            match output {
+                Output::Do(command) => {
+                    self.in_flight.insert(command.id, command.action);
+                    if let Some(answer) = self.execute(&command) {
+                        self.core.queue(answer);
+                    }
+                }
+                // Work that reads nothing just takes its time.
+                Output::Halt { command } => {
+                    if let Some(halt) = self.halts.get(&command) {
+                        halt.request();
+                    }
+                }
+                // Travel reports are not used here.
+                Output::Traveled(_) => {}
+                Output::Finished { request, outcome } => self.finish(request, outcome),
+                Output::Rejected { request, reason } => {
+                    self.answer(request, Err(Refusal::rejected(&reason)));
+                }
+            }
+        }
+    }
+
+    fn end_turn(&mut self) {
+        self.log.flush();
+    }
+
+    fn stop(&mut self) {
+        self.pending.clear();
+        self.halts.values().for_each(|halt| halt.request());
+        self.log.stopped();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.working == 0
+    }
+
+    fn recover(&mut self, panicked: &Panicked) -> bool {
         let panics = Arc::clone(&self.panics);
-        while panics.catch("the library's controller", || self.serve(messages)).is_err() {
-            if let Err(error) = panics.catch("the library's driver", || self.restart()) {
-                tracing::error!(%error, "the library is stopped until the archive restarts");
-                return;
-            }
-        }
+        drop(panics.record("the library's controller", panicked));
+        panics.catch("the library's driver", || self.restart()).is_ok()
     }
+}
 
-    /// Runs until it is stopped.
-    fn serve(&mut self, messages: &Receiver<Message>) {
-        loop {
-            match messages.recv_timeout(self.wait()) {
-                Ok(Message::Request { make, pending }) => {
-                    let request = RequestId::new(self.next_request);
-                    self.next_request += 1;
-                    self.pending.insert(request, pending);
-                    let event = make(request, self.now());
-                    self.step(event);
-                }
-                Ok(Message::WorkDone(work_done)) => self.work_done(work_done),
-                Ok(Message::Break(machine)) => {
-                    if self.broken.insert(machine) {
-                        self.step(Event::Broke { machine });
-                    }
-                }
-                Ok(Message::Repair(machine)) => {
-                    if self.broken.remove(&machine) {
-                        self.step(Event::Repaired { machine });
-                    }
-                }
-                Ok(Message::Subscribe(subscriber)) => {
-                    self.subscribers.add(subscriber, &self.library, self.now());
-                }
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                    self.halts.values().for_each(|halt| halt.request());
-                    self.log.stopped();
-                    return;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            while let Some(&Reverse((due, command, what))) = self.timers.peek()
-                && due <= self.now()
-            {
-                self.timers.pop();
-                match what {
-                    Alarm::Done => self.answer_command(Event::Completed { command }, command),
-                    Alarm::Passes(at) => {
-                        self.answer_command(Event::Passed { command, at }, command);
-                    }
-                }
-            }
-            if self.library.deadline().is_some_and(|due| due <= self.now()) {
-                self.step(Event::Timer);
-            }
-        }
-    }
-
+impl LibraryActor {
     /// Replaces the controller after a panic, when its state cannot be trusted: everything in
     /// progress ends with an error, and a new controller begins with all platters at home.
     fn restart(&mut self) {
-        let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
+        let library = &self.core.controller;
+        let (shape, policy) = (library.shape().clone(), library.policy().clone());
         self.log.failed();
         self.incarnation += 1;
         for (_, pending) in std::mem::take(&mut self.pending) {
@@ -515,32 +490,26 @@ impl Driver {
         }
         std::mem::take(&mut self.halts).values().for_each(|halt| halt.request());
         self.in_flight.clear();
-        self.timers.clear();
-        self.library = Library::with_policy(&shape, policy)
+        self.core.clear();
+        self.core.controller = Library::with_policy(&shape, policy)
             .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
-        self.subscribers.restart(&self.library, self.now());
-        for machine in self.broken.clone() {
-            self.step(Event::Broke { machine });
+        self.subscribers.restart(&self.core.controller, self.core.now());
+        for &machine in &self.broken {
+            self.core.queue(Event::Broke { machine });
         }
-    }
-
-    /// Returns how long until the next timer or deadline.
-    fn wait(&self) -> std::time::Duration {
-        let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-        let next = timer.into_iter().chain(self.library.deadline()).min();
-        next.map_or(IDLE_WAIT, |due| due.since(self.now()).into())
     }
 
     /// Gives the controller an event of a command, unless its machine broke meanwhile.
     fn answer_command(&mut self, event: Event, command: CommandId) {
         if self.in_flight.contains_key(&command) {
-            self.step(event);
+            self.core.queue(event);
         }
     }
 
     /// Handles the end of a drive's work on a command, complete or halted.
     fn work_done(&mut self, work_done: WorkDone) {
         let WorkDone { incarnation, command, request, ended, work } = work_done;
+        self.working -= 1;
         if incarnation != self.incarnation {
             return;
         }
@@ -588,44 +557,6 @@ impl Driver {
         }
     }
 
-    /// Steps the controller until no command can be answered at once.
-    fn step(&mut self, event: Event) {
-        let mut events = vec![event];
-        let mut out = Outbox::new();
-        while let Some(event) = events.pop() {
-            let now = self.now();
-            self.log.event(now, &event);
-            self.retire_commands(&event);
-            self.library.step(now, event, &mut out);
-            let outputs = out.drain().collect::<Vec<_>>();
-            self.subscribers.step(now, &event, &outputs);
-            for output in outputs {
-                self.log.output(&output);
-                match output {
-                    Output::Do(command) => {
-                        self.in_flight.insert(command.id, command.action);
-                        if let Some(answer) = self.execute(&command) {
-                            events.push(answer);
-                        }
-                    }
-                    // Work that reads nothing just takes its time.
-                    Output::Halt { command } => {
-                        if let Some(halt) = self.halts.get(&command) {
-                            halt.request();
-                        }
-                    }
-                    // Travel reports are not used here.
-                    Output::Traveled(_) => {}
-                    Output::Finished { request, outcome } => self.finish(request, outcome),
-                    Output::Rejected { request, reason } => {
-                        self.answer(request, Err(Refusal::rejected(&reason)));
-                    }
-                }
-            }
-        }
-        self.log.flush();
-    }
-
     /// Starts a command; returns the answer, if it is already known.
     fn execute(&mut self, command: &Command) -> Option<Event> {
         let duration = self.mechanics.duration(&command.action, &mut self.random);
@@ -640,13 +571,13 @@ impl Driver {
         if duration == Duration::ZERO {
             return Some(Event::Completed { command: command.id });
         }
-        let now = self.now();
+        let now = self.core.now();
         self.report(now, command);
-        self.timers.push(Reverse((now + duration, command.id, Alarm::Done)));
+        self.core.set_alarm(now + duration, (command.id, Alarm::Done));
         None
     }
 
-    /// Sets timers for the positions that a shuttle has to report.
+    /// Sets alarms for the positions that a shuttle has to report.
     fn report(&mut self, now: Instant, command: &Command) {
         let Action::Move { from, to, reports: true, .. } = command.action else { return };
         let meters = from.meters_to(to);
@@ -655,7 +586,7 @@ impl Driver {
             let at = if from < to { from.get() + part } else { from.get() - part };
             let at = RailPosition::new(at);
             let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
-            self.timers.push(Reverse((now + after, command.id, Alarm::Passes(at))));
+            self.core.set_alarm(now + after, (command.id, Alarm::Passes(at)));
         }
     }
 
@@ -668,35 +599,29 @@ impl Driver {
         tracks: TrackSpan,
         duration: Duration,
     ) -> Option<Event> {
-        let (inbox, panics, incarnation) =
-            (self.inbox.clone(), Arc::clone(&self.panics), self.incarnation);
-        let reading = self.reading.begin();
+        let (panics, incarnation) = (Arc::clone(&self.panics), self.incarnation);
         let halt = Arc::<Halt>::default();
         let pace = Pace::new(Arc::clone(&halt), tracks, duration.into());
-        let run = move || {
-            let work_done = panics.catch("a read drive", || match work {
-                Work::Read(read) => {
-                    read();
-                    (Pass::Complete, None)
-                }
-                Work::Verify(mut verify) => (verify(&pace), Some(Work::Verify(verify))),
-            });
-            drop(reading);
-            let (ended, work) = match work_done {
-                Ok((pass, work)) => (pace.end(pass), work),
-                Err(error) => (WorkEnd::Died(error.to_string()), None),
-            };
-            // If the driver is gone, the archive is stopping.
-            let _ = inbox.send(Message::WorkDone(WorkDone {
-                incarnation,
-                command,
-                request,
-                ended,
-                work,
-            }));
+        let run = move || match work {
+            Work::Read(read) => {
+                read();
+                (pace.end(Pass::Complete), None)
+            }
+            Work::Verify(mut verify) => {
+                let pass = verify(&pace);
+                (pace.end(pass), Some(Work::Verify(verify)))
+            }
         };
-        match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
-            Ok(_) => {
+        let spawned = self.core.spawn("read-drive".to_owned(), run, move |done| {
+            let (ended, work) = done.unwrap_or_else(|panicked| {
+                let error = panics.record("a read drive", &panicked);
+                (WorkEnd::Died(error.to_string()), None)
+            });
+            Message::WorkDone(WorkDone { incarnation, command, request, ended, work })
+        });
+        match spawned {
+            Ok(()) => {
+                self.working += 1;
                 self.halts.insert(command, halt);
                 None
             }

@@ -6,9 +6,9 @@
 //!
 //! Not here: panics of requests, which the front end's runtime confines to their connection.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_tier::driver::{Panicked, catch_panic};
 
 use crate::{GlassError, Result};
 
@@ -24,12 +24,15 @@ impl Panics {
     /// # Errors
     /// When it panicked.
     pub fn catch<T>(&self, component: &str, work: impl FnOnce() -> T) -> Result<T> {
-        catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
-            self.caught.fetch_add(1, Ordering::Relaxed);
-            let what = format!("{component} panicked: {}", message(&*payload));
-            tracing::error!("{what}; this is a bug; the work that hit it failed");
-            GlassError::Internal { what }
-        })
+        catch_panic(work).map_err(|panicked| self.record(component, &panicked))
+    }
+
+    /// Counts and logs a panic of `component`, and returns it as an error.
+    pub(crate) fn record(&self, component: &str, panicked: &Panicked) -> GlassError {
+        self.caught.fetch_add(1, Ordering::Relaxed);
+        let what = format!("{component} {panicked}");
+        tracing::error!("{what}; this is a bug; the work that hit it failed");
+        GlassError::Internal { what }
     }
 
     /// Runs `work`, which can fail by itself; a panic is one more error of it.
@@ -49,13 +52,6 @@ impl Panics {
     pub fn count(&self) -> u64 {
         self.caught.load(Ordering::Relaxed)
     }
-}
-
-/// Returns the message of a panic.
-fn message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<&str>().copied();
-    let owned = || payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(owned).unwrap_or("no message")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fulgurite_glass_core::control::log::{End, Ending, Replay, replay};
 use fulgurite_glass_core::control::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
-use fulgurite_units::{DriveIndex, UnixTime};
+use fulgurite_units::{Controller as _, DriveIndex, Outbox, UnixTime};
 
 use super::*;
 
