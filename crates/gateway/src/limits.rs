@@ -44,8 +44,6 @@ pub(crate) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// How long health and metrics pages wait for a tier: a tome answers between two operations, and
 /// one in another process may not answer at all.
 pub(crate) const TIER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Events of the rack that are buffered for one subscriber.
-pub(crate) const RACK_EVENTS_BUFFERED: usize = 1024;
 /// How often a long admin call reports its progress.
 pub(crate) const ADMIN_PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 

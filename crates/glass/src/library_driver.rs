@@ -43,8 +43,8 @@ use self::log_file::LogFile;
 pub use self::log_file::begin_log;
 pub(crate) use self::read_deadline::ReadDeadline;
 use self::refusal::Refusal;
+use self::watch::LibraryPublisher;
 pub use self::watch::{LibrarySnapshot, LibraryStep, LibraryWatch, Seen, WatchEnd};
-use self::watch::{Subscriber, Subscribers};
 pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use self::work::{Work, WorkEnd};
 use crate::config::LibraryOptions;
@@ -82,7 +82,7 @@ enum Message {
     WorkDone(WorkDone),
     Break(Machine),
     Repair(Machine),
-    Subscribe(Subscriber),
+    Subscribe(oneshot::Sender<LibraryWatch>),
 }
 
 struct Pending {
@@ -223,7 +223,7 @@ impl LiveLibrary {
             working: 0,
             broken: BTreeSet::new(),
             log,
-            subscribers: Subscribers::new(options.time_scale),
+            publisher: LibraryPublisher::new(WATCH_STEPS_MAX, options.time_scale),
             panics: Arc::clone(panics),
         };
         let driver = Driver::start("library".to_owned(), actor, messages)
@@ -329,14 +329,14 @@ impl LiveLibrary {
         self.send(Message::Repair(machine))
     }
 
-    /// Subscribes to the library's events from now on.
+    /// Subscribes to the library's events from now on, on a thread that may block.
     ///
     /// # Errors
     /// When it is stopping.
     pub(crate) fn watch(&self) -> Result<LibraryWatch> {
-        let (subscriber, watch) = Subscriber::new(WATCH_STEPS_MAX);
-        self.send(Message::Subscribe(subscriber))?;
-        Ok(watch)
+        let (send, watch) = oneshot::channel();
+        self.send(Message::Subscribe(send))?;
+        watch.blocking_recv().map_err(|_| GlassError::Stopping)
     }
 
     /// Stops the driver; pending requests end with an error. Returns when no drive is working any
@@ -373,7 +373,7 @@ struct LibraryActor {
     working: usize,
     broken: BTreeSet<Machine>,
     log: LogFile,
-    subscribers: Subscribers,
+    publisher: LibraryPublisher,
     panics: Arc<Panics>,
 }
 
@@ -410,8 +410,8 @@ impl Actor for LibraryActor {
                     self.core.queue(Event::Repaired { machine });
                 }
             }
-            Message::Subscribe(subscriber) => {
-                self.subscribers.add(subscriber, &self.core.controller, self.core.now());
+            Message::Subscribe(send) => {
+                drop(send.send(self.publisher.watch(&self.core.controller, self.core.now())));
             }
         }
     }
@@ -429,7 +429,7 @@ impl Actor for LibraryActor {
         self.log.event(now, &event);
         self.retire_commands(&event);
         let outputs = self.core.step(now, event);
-        self.subscribers.step(now, &event, &outputs);
+        self.publisher.step(now, event, &outputs);
         for output in outputs {
             self.log.output(&output);
             match output {
@@ -493,7 +493,7 @@ impl LibraryActor {
         self.core.clear();
         self.core.controller = Library::with_policy(&shape, policy)
             .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
-        self.subscribers.restart(&self.core.controller, self.core.now());
+        self.publisher.restart(&self.core.controller, self.core.now());
         for &machine in &self.broken {
             self.core.queue(Event::Broke { machine });
         }

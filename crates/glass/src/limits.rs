@@ -6,7 +6,8 @@ pub use fulgurite_platter::limits::SEALED_ENTRY_BYTES_MAX;
 
 /// Size at which the log of the library ends.
 pub(crate) const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
-/// Snapshots and steps of the library that are queued for a subscriber; one more drops it as late.
+/// Snapshots and steps of the library that are kept for subscribers; one that is further behind is
+/// dropped as late.
 pub(crate) const WATCH_STEPS_MAX: usize = 4096;
 /// Most bodies one platter-set plan holds in memory while it is sorted.
 pub(crate) const PLAN_BODIES_MAX: usize = 200_000;

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_disks::{Backend, GroupId, LedgerFile, Observed, PlaceId, Wake};
 use fulgurite_rack_core::{Assignment, Rack};
 use fulgurite_tier::driver::{SendError, inbox};
+use fulgurite_tier::watch::Watch;
 use fulgurite_units::{ByteCount, Clock, UnixTime};
 use tokio::sync::oneshot;
 
@@ -31,7 +32,6 @@ pub use snapshot::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Snapshot}
 pub use subscribers::Notification;
 
 use self::event_loop::Loop;
-use self::subscribers::Subscriber;
 use crate::limits::DRIVER_INBOX_MAX;
 use crate::scrub::Scrubs;
 use crate::work::{DiskContext, Group};
@@ -88,7 +88,7 @@ enum Message {
     Snapshot(oneshot::Sender<Snapshot>),
     SpinUps(oneshot::Sender<Vec<Wake>>),
     /// Adds a subscriber to the controller's events and commands.
-    Watch(Subscriber),
+    Watch(oneshot::Sender<Watch<Notification>>),
     /// The disks in standby were polled.
     Polled(Vec<(PlaceId, Observed)>),
 }
@@ -196,12 +196,14 @@ impl Driver {
         spin_ups.await.map_err(|_| RackError::Stopping)
     }
 
-    /// Adds a subscriber, which is called with everything from here on until it returns false.
+    /// Adds a subscriber from now on.
     ///
     /// # Errors
     /// When it is stopping.
-    pub(crate) fn watch(&self, subscriber: Subscriber) -> Result<()> {
-        self.send(Message::Watch(subscriber))
+    pub(crate) async fn watch(&self) -> Result<Watch<Notification>> {
+        let (send, watch) = oneshot::channel();
+        self.send(Message::Watch(send))?;
+        watch.await.map_err(|_| RackError::Stopping)
     }
 
     /// Reports that a disk was given up.

@@ -32,7 +32,8 @@ pub mod work;
 
 pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Notification, Snapshot};
 pub use fail_point::FAIL_POINTS;
-/// What options and operations of all tiers take.
+/// What options and operations of all tiers take and return.
+pub use fulgurite_tier::watch::{Missed, Watch};
 pub use fulgurite_tier::{Entropy, FailPoints, Progress};
 
 pub use error::{LostStack, RackError, Result};

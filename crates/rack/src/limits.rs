@@ -46,6 +46,9 @@ pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
 /// (back-pressure).
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 
+/// Events buffered for subscribers; older ones are overwritten and reported as missed.
+pub(crate) const EVENTS_BUFFERED: usize = 1024;
+
 /// Backoff of a failed verification.
 pub(crate) const SCRUB_BACKOFF: Duration = Duration::from_secs(3600);
 

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
+use fulgurite_tier::watch::Watch;
 use fulgurite_tier::{NewObject, ObjectStoreError as _};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use futures::future::BoxFuture;
@@ -102,15 +103,12 @@ impl RackStore {
     }
 
     /// Adds a subscriber. It gets a snapshot of the rack, and then each event of its controller
-    /// with the commands, until it returns false. The rack waits for it, so it must not block.
+    /// with the commands. The rack does not wait for it: it learns what it missed.
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn watch(
-        &self,
-        subscriber: impl FnMut(Notification<'_>) -> bool + Send + 'static,
-    ) -> Result<()> {
-        self.0.driver.watch(Box::new(subscriber))
+    pub async fn watch(&self) -> Result<Watch<Notification>> {
+        self.0.driver.watch().await
     }
 
     /// Stops the rack: running operations finish, and all disks are spun down.

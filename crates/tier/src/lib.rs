@@ -14,6 +14,7 @@
 //! fail_points             where a test may kill the process
 //! progress                bytes done of a long operation
 //! entropy                 random bytes, injected
+//! watch                   live events for subscribers, which are waited for by nobody
 //! driver                  the thread of a controller: inbox, alarms, stop, panics
 //! ```
 //!
@@ -34,6 +35,7 @@ mod objects;
 mod progress;
 mod to_object_store_error;
 mod upload;
+pub mod watch;
 
 use attributes::{attribute_pairs, attributes};
 use condition::mode;

@@ -71,9 +71,10 @@ pub use set::{
 pub use standalone::{Session, StandaloneTome};
 pub use unplugged::UnpluggedTome;
 
+pub use fulgurite_tier::watch::{Missed, Watch};
 /// Alarm of a tome for an operator.
 pub use fulgurite_tome_core::Alarm;
-pub use watch::{EventSubscription, Missed, TimestampedEvent, TomeEvent};
+pub use watch::{TimestampedEvent, TomeEvent};
 
 #[cfg(test)]
 mod tests;

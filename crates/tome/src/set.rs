@@ -72,8 +72,8 @@ use crate::piece_store::{ObjectLocation, PieceStore};
 use crate::set_store::SetStore;
 use crate::start_counts::{CopyAge, CountedStore, StartRow};
 use crate::token_manager::TokenManagerDriver;
-use crate::watch::{EventPublisher, EventSubscription};
-use crate::{Result, TomesError};
+use crate::watch::{EventPublisher, TimestampedEvent};
+use crate::{Result, TomesError, Watch};
 
 /// A set of tomes.
 #[derive(Debug)]
@@ -475,7 +475,7 @@ impl TomeSet {
 
     /// Subscribes to events from now on.
     #[must_use]
-    pub fn watch(&self) -> EventSubscription {
+    pub fn watch(&self) -> Watch<TimestampedEvent> {
         self.events.watch()
     }
 

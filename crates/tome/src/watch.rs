@@ -1,20 +1,18 @@
 //! Events of a set for subscribers, reported where they are carried out.
 //!
-//! There is no back-pressure: events go into a bounded ring, and a slow subscriber learns how many
-//! were overwritten. Without subscribers no event is made. Each event reports a state, not a
-//! difference, so a subscriber that missed some takes a snapshot and continues.
+//! There is no back-pressure: a slow subscriber learns how many events it missed. Each event reports
+//! a state, not a difference, so a subscriber that missed some takes a snapshot and continues.
 //!
 //! Not here: what is polled from time to time ([`crate::TomeSet::status`]); of a tome in another
 //! process only its tokens are reported here.
 
 use fulgurite_disks::{Cause, Power};
+use fulgurite_tier::watch::{Publisher, Watch};
 use fulgurite_tome_core::group::Move;
 use fulgurite_tome_core::token::TokenId;
 use fulgurite_tome_core::{Alarm, GroupId, TomeId};
 use fulgurite_units::{Clock, UnixTime};
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::limits::EVENTS_BUFFERED;
 
@@ -145,56 +143,33 @@ pub struct TimestampedEvent {
     pub what: TomeEvent,
 }
 
-/// Publisher of events. Clones share the ring.
+/// Publisher of events with their times. Clones share the ring.
 #[derive(Clone, Debug)]
 pub(crate) struct EventPublisher {
-    ring: broadcast::Sender<TimestampedEvent>,
+    publisher: Publisher<TimestampedEvent>,
     clock: Clock,
 }
 
 impl EventPublisher {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { ring: broadcast::Sender::new(EVENTS_BUFFERED), clock }
+        Self { publisher: Publisher::new(EVENTS_BUFFERED), clock }
     }
 
     /// Whether there are subscribers.
     pub(crate) fn has_subscribers(&self) -> bool {
-        self.ring.receiver_count() > 0
+        self.publisher.has_subscribers()
     }
 
     /// Publishes an event.
     pub(crate) fn send(&self, what: impl FnOnce() -> TomeEvent) {
-        if self.has_subscribers() {
-            // The subscriber may be gone.
-            let _ = self.ring.send(TimestampedEvent { at: self.clock.now(), what: what() });
-        }
+        self.publisher.publish(|| TimestampedEvent { at: self.clock.now(), what: what() });
     }
 
     /// Adds a subscriber from now on.
-    pub(crate) fn watch(&self) -> EventSubscription {
-        EventSubscription(self.ring.subscribe())
+    pub(crate) fn watch(&self) -> Watch<TimestampedEvent> {
+        self.publisher.watch()
     }
 }
-
-/// A subscription. Events that it does not read in time are overwritten.
-#[derive(Debug)]
-pub struct EventSubscription(broadcast::Receiver<TimestampedEvent>);
-
-impl EventSubscription {
-    /// Returns the next event, or how many were missed as an error; `None` when the set is gone.
-    /// Cancelling it loses nothing.
-    pub async fn next(&mut self) -> Option<Result<TimestampedEvent, Missed>> {
-        match self.0.recv().await {
-            Ok(event) => Some(Ok(event)),
-            Err(RecvError::Lagged(missed)) => Some(Err(Missed(missed))),
-            Err(RecvError::Closed) => None,
-        }
-    }
-}
-
-/// The number of events that were overwritten before they were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missed(pub u64);
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::events::Events;
-use super::rack_watch::RackWatch;
 use super::routes::RackCall;
 use super::{Admin, ByteProgress, Failure, parse_parameter, refuse, respond, too_many_subscribers};
 
@@ -30,7 +29,7 @@ impl Admin {
         match call {
             RackCall::Status => return respond(rack.status().await),
             RackCall::Ledger => return respond(rack.ledger().await),
-            RackCall::Events => return self.rack_events(&rack),
+            RackCall::Events => return self.rack_events(&rack).await,
             RackCall::Verify | RackCall::Rebuild | RackCall::Replace | RackCall::Recover => {}
         }
         let needs_place = matches!(call, RackCall::Rebuild | RackCall::Replace);
@@ -49,9 +48,9 @@ impl Admin {
         self.run_call(call, rack, place, slot)
     }
 
-    fn rack_events(&self, rack: &RackStore) -> Response<Body> {
+    async fn rack_events(&self, rack: &RackStore) -> Response<Body> {
         let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
-        match RackWatch::begin(rack) {
+        match rack.watch().await {
             Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
             Err(error) => Failure::from(error).response(),
         }

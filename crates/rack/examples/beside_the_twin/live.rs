@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_disks::{Pace, PlaceId, Simulated, Times};
 use fulgurite_rack::format::FRAGMENT_BYTES;
 use fulgurite_rack::work::{Failing, Injected};
-use fulgurite_rack::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_rack::{Entropy, Notification, RackOptions, RackStore, ScrubPolicy};
 use fulgurite_rack::{FAIL_POINTS, FailPoints};
 use fulgurite_rack_core::{
     Assignment, Command, Event, OpId, OpKind, Policy, Shape, presets, solve,
@@ -87,15 +87,17 @@ impl LiveRack {
         let disks = Simulated::new(self.shape.places(), Times::PELICAN_SLOW_MOUNTS, scale, seed)
             .with_pace(self.pace());
         let rack = RackStore::open(self.options(disks, &Injected::default())).unwrap();
-        let seen = Arc::new(Mutex::new(ReadLog::default()));
-        let (sees, assignment) = (Arc::clone(&seen), self.assignment.clone());
-        rack.watch(move |seen| {
-            if let fulgurite_rack::Notification::Step { at, event, commands, .. } = seen {
-                sees.lock().unwrap().record(&assignment, at, event, commands);
+        let mut watch = self.runtime.block_on(rack.watch()).unwrap();
+        let assignment = self.assignment.clone();
+        let log = self.runtime.spawn(async move {
+            let mut log = ReadLog::default();
+            while let Some(seen) = watch.next().await {
+                if let Notification::Step { at, event, commands, .. } = seen.unwrap() {
+                    log.record(&assignment, at, &event, &commands);
+                }
             }
-            true
-        })
-        .unwrap();
+            log
+        });
         let began = self.clock.passed();
         let reads: Vec<[Instant; 3]> = self.runtime.block_on(async {
             let reads = burst.iter().map(|read| {
@@ -108,7 +110,7 @@ impl LiveRack {
             ended.into_iter().map(Result::unwrap).collect()
         });
         rack.stop();
-        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        let seen = self.runtime.block_on(log).unwrap();
         assert_eq!(seen.turns.len(), burst.len(), "no read was refused or requested again");
         self.averages(&seen, &reads, began)
     }

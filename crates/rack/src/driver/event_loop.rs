@@ -12,16 +12,20 @@ use fulgurite_rack_core::{
     Rack, Refusal, Side, SpinUps, Watts,
 };
 use fulgurite_tier::driver::{Actor, Core, Inbox};
+use fulgurite_tier::watch::Publisher;
 use fulgurite_units::{Controller as _, Duration, Instant, error_chain};
 
 use self::polls::Polls;
 use super::snapshot::StateTimes;
 use super::stages::{DiskWorker, Ended, Stage, StageResult};
-use super::subscribers::Subscribers;
-use super::{Message, Parts, Task};
-use crate::limits::{LEDGER_RETRY_INTERVAL, WRONG_DISK_BACKOFF, WRONG_DISK_BACKOFF_MAX};
+use super::{Message, Notification, Parts, Task};
+use crate::limits::{
+    EVENTS_BUFFERED, LEDGER_RETRY_INTERVAL, WRONG_DISK_BACKOFF, WRONG_DISK_BACKOFF_MAX,
+};
 use crate::scrub::{Piece, Scrubs};
-use crate::work::{Group, Identification, count, disk_name, group_name, piece_blobs, scrub};
+use crate::work::{
+    Group, Identification, UnrepairedBlob, count, disk_name, group_name, piece_blobs, scrub,
+};
 use crate::{Fault, RackError};
 
 /// The failure shown for a disk that was given up.
@@ -49,7 +53,7 @@ pub(super) struct Loop {
     scrubs: Scrubs,
     /// Ended pieces of verifications, pushed by the worker threads.
     scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
-    subscribers: Subscribers,
+    publisher: Publisher<Notification>,
     polls: Polls,
     /// Health that disks reported when they last came up.
     health: BTreeMap<PlaceId, Health>,
@@ -90,8 +94,7 @@ impl Actor for Loop {
             Message::Worked(op) => {
                 self.running -= 1;
                 self.tasks.remove(&op);
-                let now = self.core.now();
-                self.subscribers.report_unrepaired(now, &self.worker.ctx.unrepaired.take());
+                self.publish_unrepaired();
                 self.core.queue(Event::Done { op });
             }
             Message::GiveUp(place) => {
@@ -125,9 +128,10 @@ impl Actor for Loop {
             Message::SpinUps(send) => {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
             }
-            Message::Watch(subscriber) => {
-                let (now, snapshot) = (self.core.now(), self.snapshot());
-                self.subscribers.add(subscriber, now, &snapshot);
+            Message::Watch(send) => {
+                let (step, at) = (self.publisher.steps(), self.core.now());
+                let first = Notification::Snapshot { step, at, rack: Box::new(self.snapshot()) };
+                drop(send.send(self.publisher.watch_from(first)));
             }
             Message::Polled(polled) => self.handle_polled(polled),
         }
@@ -154,7 +158,10 @@ impl Actor for Loop {
         if cfg!(debug_assertions) {
             self.core.controller.check();
         }
-        self.subscribers.step(now, &event, &commands);
+        self.publisher.step(|step| {
+            let commands = commands.clone();
+            Notification::Step { step, at: now, event, commands }
+        });
         let ledger_failure = self.record_spin_ups(&commands);
         self.execute(commands, ledger_failure);
     }
@@ -236,7 +243,7 @@ impl Loop {
             wrong: BTreeMap::new(),
             scrubs,
             scrubbed: Arc::default(),
-            subscribers: Subscribers::default(),
+            publisher: Publisher::new(EVENTS_BUFFERED),
             polls: Polls::default(),
             health: BTreeMap::new(),
         }
@@ -361,6 +368,15 @@ impl Loop {
                     tracing::error!(away, "{name} has lost redundancy: disks are unavailable");
                 }
             }
+        }
+    }
+
+    /// Reports blobs that could not be repaired.
+    fn publish_unrepaired(&self) {
+        let (step, at) = (self.publisher.steps(), self.core.now());
+        for UnrepairedBlob { group, blob, detail } in self.worker.ctx.unrepaired.take() {
+            let notification = Notification::Unrepaired { step, at, group, blob, detail };
+            self.publisher.publish(|| notification);
         }
     }
 

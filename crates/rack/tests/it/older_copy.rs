@@ -4,7 +4,6 @@
 //! A run ends cleanly, or its directory is copied while it is open, which is what a kill leaves.
 
 use std::path::{Path as File, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::PlaceId;
 use fulgurite_rack::work::Failing;
@@ -271,15 +270,7 @@ async fn subscribers_are_notified_of_unrepaired_blobs() {
     let rack = shelf.init().await;
     put(&rack, 1).await;
     let lost = shelf.stacks();
-    let reported = Arc::new(Mutex::new(Vec::new()));
-    let shared = Arc::clone(&reported);
-    rack.watch(move |seen| {
-        if let Notification::Unrepaired { group, blob, detail, .. } = seen {
-            shared.lock().unwrap().push((group, blob, detail.to_owned()));
-        }
-        true
-    })
-    .unwrap();
+    let mut watch = rack.watch().await.unwrap();
     // Two disks of eight are unreadable: no other place is left for their stacks.
     for (place, _) in &lost[..2] {
         shelf.injected.fail(*place, Failing::Read);
@@ -288,23 +279,22 @@ async fn subscribers_are_notified_of_unrepaired_blobs() {
         shelf.injected.fail(place, Failing::Full { after: 0 });
     }
     check(&rack, [1]).await;
-    while reported.lock().unwrap().is_empty() {
-        rack.status().await.unwrap();
-    }
-    let reported = reported.lock().unwrap().clone();
-    assert_eq!(reported.len(), 1, "{reported:?}");
-    assert!(lost[0].1.display().to_string().contains(&reported[0].1.to_string()), "{reported:?}");
-    assert!(reported[0].2.contains("still lacks redundancy"), "{reported:?}");
-    // Later subscribers see the count.
-    let snapshot = Arc::new(Mutex::new(None));
-    let shared = Arc::clone(&snapshot);
-    rack.watch(move |seen| {
-        if let Notification::Snapshot { rack, .. } = seen {
-            *shared.lock().unwrap() = Some(rack.unmended);
+    let (blob, detail) = loop {
+        match watch.next().await.unwrap().unwrap() {
+            Notification::Unrepaired { blob, detail, .. } => break (blob, detail),
+            Notification::Snapshot { .. } | Notification::Step { .. } => {}
         }
-        false
-    })
-    .unwrap();
-    rack.status().await.unwrap();
-    assert_eq!(*snapshot.lock().unwrap(), Some(1));
+    };
+    assert!(lost[0].1.display().to_string().contains(&blob.to_string()), "{blob}");
+    assert!(detail.contains("still lacks redundancy"), "{detail}");
+    // Later subscribers see the count.
+    let first = rack.watch().await.unwrap().next().await;
+    let Some(Ok(Notification::Snapshot { rack: snapshot, .. })) = first else {
+        panic!("{first:?}")
+    };
+    assert_eq!(snapshot.unmended, 1);
+    rack.stop();
+    while let Some(seen) = watch.next().await {
+        assert!(!matches!(seen.unwrap(), Notification::Unrepaired { .. }), "it is reported once");
+    }
 }

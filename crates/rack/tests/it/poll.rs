@@ -1,7 +1,7 @@
 //! Disks in standby are polled: external spin-ups are recorded and reversed, an unplugged disk is
 //! lost at once, and subscribers see everything that happened.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId, Simulated, Times};
 use fulgurite_rack::{Notification, RackOptions, RackStore, Snapshot};
@@ -155,33 +155,26 @@ async fn totals_and_space_of_a_group_survive_restarts() {
 async fn subscribers_get_a_snapshot_and_every_later_step() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
-    let seen = [Arc::<Mutex<Vec<u64>>>::default(), Arc::default()];
-    for (at, list) in seen.iter().enumerate() {
-        let list = Arc::clone(list);
-        let mut snapshots = 0;
-        rack.watch(move |seen| {
-            let mut list = list.lock().unwrap();
-            match seen {
+    let (mut all, mut few) = (rack.watch().await.unwrap(), rack.watch().await.unwrap());
+    for number in 0..5 {
+        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
+    }
+    rack.stop();
+    let mut steps = [Vec::new(), Vec::new()];
+    for (watch, list) in [&mut all, &mut few].into_iter().zip(&mut steps) {
+        while let Some(seen) = watch.next().await {
+            match seen.unwrap() {
                 Notification::Snapshot { step, rack, .. } => {
-                    assert_eq!((snapshots, list.len()), (0, 0));
-                    assert!(!rack.groups.is_empty());
-                    snapshots += 1;
+                    assert!(list.is_empty() && !rack.groups.is_empty());
                     list.push(step);
                 }
                 Notification::Step { step, .. } => list.push(step),
                 Notification::Unrepaired { detail, .. } => panic!("{detail}"),
             }
-            // The second unsubscribes after a few.
-            at == 0 || list.len() < 5
-        })
-        .unwrap();
+        }
     }
-    for number in 0..5 {
-        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
-    }
-    rack.stop();
-    let [all, few] = seen.map(|list| list.lock().unwrap().clone());
-    assert_eq!(few.len(), 5);
+    let [all, few] = steps;
+    assert_eq!(all, few);
     assert!(all.len() > 10, "{all:?}");
     for list in [all, few] {
         assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");

@@ -1,8 +1,6 @@
 //! Live equals twin: when the events of a live rack's controller are replayed to a fresh one of the
 //! same shape and policy, it returns the same commands. Timing has no influence.
 
-use std::sync::{Arc, Mutex};
-
 use fulgurite_rack::{Notification, RackOptions, RackStore};
 use fulgurite_rack_core::{Command, Event, Policy, Rack, solve};
 use fulgurite_units::{Controller as _, Instant, Outbox};
@@ -51,15 +49,7 @@ async fn record_trace(policy: Policy) -> Trace {
     drop(rack);
 
     let rack = RackStore::open(RackOptions { policy, ..shelf.options() }).unwrap();
-    let trace = Arc::new(Mutex::new(Trace::new()));
-    let writes = Arc::clone(&trace);
-    rack.watch(move |seen| {
-        if let Notification::Step { at, event, commands, .. } = seen {
-            writes.lock().unwrap().push((at, *event, commands.to_vec()));
-        }
-        true
-    })
-    .unwrap();
+    let mut watch = rack.watch().await.unwrap();
     // Reads two groups at a time, in turn, so that groups of the same class alternate as well.
     for round in 0..3 {
         for pair in keys.chunks(2) {
@@ -71,7 +61,13 @@ async fn record_trace(policy: Policy) -> Trace {
     }
     rack.delete(&keys[0]).await.unwrap();
     rack.stop();
-    std::mem::take(&mut *trace.lock().unwrap())
+    let mut trace = Trace::new();
+    while let Some(seen) = watch.next().await {
+        if let Notification::Step { at, event, commands, .. } = seen.unwrap() {
+            trace.push((at, event, commands));
+        }
+    }
+    trace
 }
 
 fn spin_ups(trace: &Trace) -> usize {

@@ -22,7 +22,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::objects::limits::WATCH_POLL_INTERVAL;
 use crate::objects::{Result, Snapshot, TomeStore};
-use crate::{EventSubscription, TimestampedEvent};
+use crate::{TimestampedEvent, Watch};
 
 /// An item of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub struct SnapshotDiff {
 /// A subscription to a set.
 pub struct TomesWatch {
     store: TomeStore,
-    events: EventSubscription,
+    events: Watch<TimestampedEvent>,
     step: u64,
     /// The last reported snapshot; `None` while a snapshot is due.
     last_reported: Option<Box<Snapshot>>,

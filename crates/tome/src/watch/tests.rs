@@ -1,5 +1,6 @@
 //! Subscribers that read in time, that are late, and that are gone.
 
+use fulgurite_tier::watch::Missed;
 use fulgurite_units::{ManualClock, UnixTime};
 
 use super::*;
