@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  proposer                      between sites                     node        store
-//!  NodeTable -- link -- dial == gRPC over mutual TLS ==== server - node_state ----> Table
-//!  NodeBlobs --'                                                 ' blob_handlers -> Blob
+//!  NodeTable -- link == gRPC over mutual TLS ========== server - service --> Table
+//!  NodeBlobs --'                                                                   '-> Blob
 //!
 //!  a step of a row      one round trip: the node reads, steps and writes, and retries on conflicts
 //!  a call of a store    one round trip each
@@ -12,12 +12,11 @@
 //!
 //! ```text
 //! nodes     opens `node://` addresses       server          connections of a node
-//! table     a table that a node serves      node_state      answers about rows
-//! blobs     blobs that a node serves        blob_handlers   answers about blobs
-//! link      connections, lost answers       service         server side of the calls
-//! dial      one connection                  stores          the stores of a node
-//! calls     client side of the calls        wire_errors     errors of stores over the wire
-//! wire      messages                        tls             mutual authentication
+//! table     a table that a node serves      service         the calls that it answers
+//! blobs     blobs that a node serves        node_state      its state, and answers about rows
+//! link      connections, lost answers       blob_handlers   answers about blobs
+//! refusals  why there is no connection      stores          the stores of a node
+//! wire      calls and messages              wire_errors     errors of stores over the wire
 //! ```
 //!
 //! A node is stateless: any number of them may serve one site, and a failed one is restarted.
@@ -25,13 +24,12 @@
 
 mod blob_handlers;
 mod blobs;
-mod calls;
-mod dial;
 mod error;
 pub mod limits;
 mod link;
 mod node_state;
 mod nodes;
+mod refusals;
 mod server;
 mod service;
 mod stores;
@@ -40,8 +38,8 @@ mod wire;
 mod wire_errors;
 
 pub use error::{NodeError, Result};
-/// The certificate and the key of a process, and their files.
-pub use fulgurite_rpc::{Identity, TlsFiles};
+/// The certificate and the key of a process, their files, and its socket.
+pub use fulgurite_rpc::{Identity, TlsFiles, bind};
 pub use nodes::NetNodes;
 pub use server::{Node, NodeOptions};
 pub use stores::{AddressedStores, Stores};

@@ -1,23 +1,39 @@
 //! RPC between the processes of a tier: gRPC over TLS on which both sides show a certificate.
 //!
 //! ```text
-//! tls      certificates and keys in files, and the names in certificates
-//! limits   of a connection: streams, windows, heartbeats
-//! server   answers the calls of authenticated peers
-//! codec    messages in protobuf, up to a size
+//! protobuf  messages and calls of a service, defined in the notation of protobuf
+//! client    calls on a connection           dial      a connection to a server
+//! server    answers calls                   limits    of a connection: streams, heartbeats
+//! chunks    long values in several messages tls       certificates and keys in files
+//! stream    a connection with a context     testing   certificates for tests (a feature)
 //! ```
 //!
 //! Nothing is read from a peer before its certificate is verified. Not here: what the calls are,
 //! which peer may make them, and when a lost connection is opened again.
 
-mod codec;
+mod chunks;
+mod client;
+mod dial;
 mod error;
 mod limits;
+mod protobuf;
 mod server;
+mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 
-pub use codec::grpc;
+pub use chunks::{chunks, collect, collect_exactly};
+pub use client::Client;
+pub use dial::{Alert, DialError, dial};
 pub use error::{Result, RpcError};
 pub use limits::ConnectionLimits;
-pub use server::serve;
+pub use protobuf::Call;
+#[doc(hidden)]
+pub use protobuf::labels;
+#[doc(hidden)]
+pub use server::server_side;
+pub use server::{Replies, Server, ServerOptions, bind};
 pub use tls::{Identity, TlsFiles, dns_names, read_file};
+#[doc(hidden)]
+pub use {http, prost, tokio, tonic, tower};

@@ -17,7 +17,7 @@ use crate::limits::FILE_BYTES_MAX;
 use crate::{Result, RpcError};
 
 /// The protocol inside (ALPN).
-const ALPN: &[u8] = b"h2";
+pub(crate) const ALPN: &[u8] = b"h2";
 
 /// Files of certificates and of a key, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fulgurite_geo::remote::{AddressedStores, Identity, Node, NodeError, NodeOptions, TlsFiles};
+use fulgurite_geo::remote::{
+    AddressedStores, Identity, Node, NodeError, NodeOptions, TlsFiles, bind,
+};
 use fulgurite_geo::stores::{Address, OpenError};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use serde::Serialize;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::open::{entropy, opener};
@@ -63,10 +64,7 @@ pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
     let files =
         TlsFiles { ca: args.ca.clone(), certificate: args.cert.clone(), key: args.key.clone() };
     let tls = Identity::read(&files).map_err(NodeError::from)?;
-    let listener = TcpListener::bind(args.listen).await.map_err(|source| {
-        let address = args.listen.to_string();
-        NodeError::Listen { address, source }
-    })?;
+    let listener = bind(args.listen).await.map_err(NodeError::from)?;
     let listen = |kind| signal(kind).context("cannot listen for signals");
     let (mut terminate, mut interrupt) =
         (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);

@@ -3,17 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use fulgurite_geo::objects::{FragmentCache, GeoOptions, GeoStore, OpenSites, SiteEntry, SiteMap};
-use fulgurite_geo::remote::NetNodes;
+use fulgurite_geo::remote::{NetNodes, TlsFiles};
 use fulgurite_geo::stores::{Address, Blob, Entropy, OpenError, Opener, Table};
+use fulgurite_rpc::testing::Authority;
 use fulgurite_units::{ByteCount, Clock, Seed, UnixTime};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rcgen::ExtendedKeyUsagePurpose;
 use tokio::runtime::Runtime;
 
 use crate::switch::{DelayMatrix, Lines, Switch, address, in_namespace};
@@ -33,33 +34,20 @@ fn entropy() -> Entropy {
     })
 }
 
-/// A CA, and the certificate files of clients and nodes.
-struct Certificates(PathBuf);
+/// The certificate files of nodes and of clients.
+struct Certificates {
+    node: TlsFiles,
+    archive: TlsFiles,
+}
 
 impl Certificates {
     fn new(folder: &Path) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        std::fs::write(folder.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
-        let issuer = Issuer::new(params, key);
-        for (name, usage) in [
-            ("node", ExtendedKeyUsagePurpose::ServerAuth),
-            ("archive", ExtendedKeyUsagePurpose::ClientAuth),
-        ] {
-            let key = KeyPair::generate().unwrap();
-            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-            params.extended_key_usages = vec![usage];
-            let signed = params.signed_by(&key, &issuer).unwrap();
-            std::fs::write(folder.join(format!("{name}.pem")), signed.pem()).unwrap();
-            std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+        let authority = Authority::new(folder);
+        let issue = |name: &str, usage| authority.issue(vec![name.to_owned()], vec![usage]);
+        Self {
+            node: issue("node", ExtendedKeyUsagePurpose::ServerAuth),
+            archive: issue("archive", ExtendedKeyUsagePurpose::ClientAuth),
         }
-        Self(folder.to_owned())
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
     }
 }
 
@@ -198,9 +186,9 @@ fn node(
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace]).arg(binary).args(["geo", "node", "--json"]);
     command.args(["--listen", &listen, "--table", &url, "--blobs", &url]);
-    command.args(["--ca", &certificates.file("ca.pem")]);
-    command.args(["--cert", &certificates.file("node.pem")]);
-    command.args(["--key", &certificates.file("node.key")]);
+    command.arg("--ca").arg(&certificates.node.ca);
+    command.arg("--cert").arg(&certificates.node.certificate);
+    command.arg("--key").arg(&certificates.node.key);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut node = Node(child);
     let mut line = String::new();
@@ -215,9 +203,9 @@ fn map(kind: &str, port: u16, certificates: &Certificates) -> SiteMap {
         let url = format!(
             "node://{}:{port}/node?ca={}&cert={}&key={}",
             address(site),
-            certificates.file("ca.pem"),
-            certificates.file("archive.pem"),
-            certificates.file("archive.key")
+            certificates.archive.ca.display(),
+            certificates.archive.certificate.display(),
+            certificates.archive.key.display()
         );
         format!("[[sites]]\nname = '{site}'\ntable = '{url}'\nblobs = '{url}'\n")
     };

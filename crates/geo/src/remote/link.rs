@@ -12,15 +12,16 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use fulgurite_rpc::TlsFiles;
+use fulgurite_rpc::{Alert, Call, Client, DialError as RpcDialError, Identity, TlsFiles, dial};
 use fulgurite_units::error_chain;
+use futures::stream::{self, Stream, StreamExt as _};
+use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout};
-use tonic::{Code, ConnectError, Status};
+use tonic::{Code, ConnectError, Request, Status, Streaming};
 
-use crate::remote::calls::{Client, OPEN};
-use crate::remote::dial::{DialError, connection_error, dial};
-use crate::remote::limits::VERSION;
-use crate::remote::wire::{Failure, OpenReply, OpenRequest};
+use crate::remote::limits::{CONNECTION, VERSION, WIRE_BYTES_MAX};
+use crate::remote::refusals::{DialError, connection_error, handshake_error};
+use crate::remote::wire::{Failure, OpenReply, OpenRequest, calls};
 use crate::remote::wire_errors::{
     decode_blob_error, decode_table_error, is_foreign, is_missing, is_not_served,
 };
@@ -197,22 +198,18 @@ impl Link {
     }
 
     async fn dial(&self, may_create: bool) -> Result<Client, LinkError> {
-        let NodeEndpoint { authority, name, .. } = &self.place;
-        let (channel, alert) = dial(authority, name, &self.files).await.map_err(LinkError::Dial)?;
-        let mut client = Client::new(channel);
+        let authority = &self.place.authority;
+        let (mut client, alert) = self.connect().await.map_err(LinkError::Dial)?;
         let request = OpenRequest { version: VERSION, part: self.kind.number(), may_create };
-        let reply: Result<OpenReply, Status> = client.unary(OPEN, request, ANSWER_TIMEOUT).await;
+        let reply = client.unary::<calls::Open>(with_timeout(request, ANSWER_TIMEOUT)).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(status) if status.code() == Code::Unimplemented => {
                 return Err(wrong_version(authority, "not a node, or one of another release"));
             }
             Err(status) => {
-                return Err(LinkError::Dial(connection_error(
-                    authority,
-                    &alert,
-                    &describe(&status),
-                )));
+                let error = connection_error(authority, &alert, &describe(&status));
+                return Err(LinkError::Dial(error));
             }
         };
         let caps = check_opened(authority, &reply)?;
@@ -220,23 +217,41 @@ impl Link {
         Ok(client)
     }
 
+    async fn connect(&self) -> Result<(Client, Alert), DialError> {
+        let NodeEndpoint { authority, name, .. } = &self.place;
+        // Read the files each time: certificates are replaced before they expire.
+        let identity = Identity::read(&self.files).map_err(|error| {
+            DialError::Refused(format!("cannot use our certificates: {}", error_chain(&error)))
+        })?;
+        let server = ServerName::try_from(name.clone()).map_err(|_| {
+            let what = format!("{name:?} is not a valid name of a certificate: use a host name");
+            DialError::Refused(what)
+        })?;
+        match dial(authority, server, &identity, CONNECTION).await {
+            Ok((channel, alert)) => Ok((Client::new(channel, WIRE_BYTES_MAX), alert)),
+            Err(RpcDialError::Tcp(error)) => {
+                Err(DialError::Unreachable(format!("no connection to {authority}: {error}")))
+            }
+            Err(RpcDialError::Tls(error)) => Err(handshake_error(authority, name, &error)),
+            Err(RpcDialError::Http { what, alert }) => {
+                Err(connection_error(authority, &alert, &what))
+            }
+        }
+    }
+
     /// Sends one request and returns its answer. If it was not sent because the connection had
     /// ended meanwhile, it is sent once more.
-    pub(crate) async fn unary<Q, A>(
+    pub(crate) async fn unary<C: Call<Request: Clone>>(
         &self,
-        path: &'static str,
-        request: Q,
+        request: C::Request,
         time_limit: Duration,
-    ) -> Result<A, CallError>
-    where
-        Q: prost::Message + Clone + 'static,
-        A: prost::Message + Default + 'static,
-    {
+    ) -> Result<C::Reply, CallError> {
         let call = async {
             let mut has_retried = false;
             loop {
                 let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
-                match client.unary(path, request.clone(), time_limit).await {
+                let request = with_timeout(request.clone(), time_limit);
+                match client.unary::<C>(request).await {
                     Ok(answer) => return Ok(answer),
                     Err(status) => match self.call_error(number, &status) {
                         CallError::NotSent(LinkError::Dial(DialError::Unreachable(_)))
@@ -251,6 +266,68 @@ impl Link {
                 }
             }
         };
+        self.in_time(time_limit, call).await
+    }
+
+    /// Sends a stream of requests and returns the answer.
+    pub(crate) async fn client_streaming<C: Call>(
+        &self,
+        requests: impl Stream<Item = C::Request> + Send + 'static,
+        time_limit: Duration,
+    ) -> Result<C::Reply, CallError> {
+        let call = async {
+            let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
+            let reply = client.client_streaming::<C>(with_timeout(requests, time_limit)).await;
+            reply.map_err(|status| self.call_error(number, &status))
+        };
+        self.in_time(time_limit, call).await
+    }
+
+    /// Sends one request and returns a stream of answers, which ends after an error. Each answer
+    /// has this time.
+    pub(crate) fn server_streaming<C: Call>(
+        &self,
+        request: C::Request,
+        time_limit: Duration,
+    ) -> impl Stream<Item = Result<C::Reply, CallError>> + Send {
+        let call = async move {
+            let (number, mut client) = self.client().await.map_err(CallError::NotSent)?;
+            let replies = client.server_streaming::<C>(request).await;
+            Ok((number, replies.map_err(|status| self.call_error(number, &status))?))
+        };
+        let replies = async move {
+            match self.in_time(time_limit, call).await {
+                Ok((number, replies)) => self.replies(number, replies, time_limit).left_stream(),
+                Err(error) => stream::iter([Err(error)]).right_stream(),
+            }
+        };
+        stream::once(replies).flatten()
+    }
+
+    fn replies<M: Send + 'static>(
+        &self,
+        number: u64,
+        replies: Streaming<M>,
+        time_limit: Duration,
+    ) -> impl Stream<Item = Result<M, CallError>> + Send {
+        stream::unfold(Some(replies), move |replies| async move {
+            let mut replies = replies?;
+            let next = async {
+                let next = replies.message().await;
+                next.map_err(|status| self.call_error(number, &status))
+            };
+            match self.in_time(time_limit, next).await.transpose()? {
+                Ok(reply) => Some((Ok(reply), Some(replies))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+
+    async fn in_time<T>(
+        &self,
+        time_limit: Duration,
+        call: impl Future<Output = Result<T, CallError>>,
+    ) -> Result<T, CallError> {
         let timed_out = |_| Err(CallError::Lost(self.timeout_message(time_limit)));
         timeout(time_limit, call).await.unwrap_or_else(timed_out)
     }
@@ -278,6 +355,13 @@ impl Link {
         }
         CallError::Lost(why)
     }
+}
+
+/// Returns a request which the node cancels after this time, when nobody waits for it.
+fn with_timeout<T>(message: T, time_limit: Duration) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(time_limit);
+    request
 }
 
 /// Returns the capabilities of a table that a node opened; blobs have none.

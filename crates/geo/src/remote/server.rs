@@ -9,19 +9,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fulgurite_accept::{Handshake, admit_peers};
-use fulgurite_rpc::{Identity, serve};
+use fulgurite_rpc::{Identity, Server, ServerOptions};
 use futures::future::BoxFuture;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio_rustls::server::TlsStream;
 
-use crate::remote::limits::{CONNECTION, HANDSHAKE_LIMITS, STOP_TIMEOUT};
+use crate::remote::limits::{CONNECTION, HANDSHAKE_LIMITS, STOP_TIMEOUT, WIRE_BYTES_MAX};
 use crate::remote::node_state::NodeState;
-use crate::remote::service::Calls;
 use crate::remote::stores::Stores;
-use crate::remote::{NodeError, Result};
+use crate::remote::{Result, wire};
 use crate::stores::{Entropy, RuntimeBackoff};
 
 /// Options to start a node.
@@ -44,15 +40,13 @@ impl std::fmt::Debug for NodeOptions {
 
 /// A running node.
 pub struct Node {
-    address: SocketAddr,
+    server: Server,
     state: Arc<NodeState>,
-    stop: watch::Sender<bool>,
-    tasks: Vec<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Node").field("address", &self.address()).finish_non_exhaustive()
     }
 }
 
@@ -63,58 +57,36 @@ impl Node {
     /// If its address cannot be determined.
     pub fn start(options: NodeOptions) -> Result<Self> {
         let NodeOptions { listener, tls, stores, entropy } = options;
-        let address = listener.local_addr();
-        let address = address.map_err(|source| {
-            let address = "the socket of the node".to_owned();
-            NodeError::Listen { address, source }
-        })?;
         let backoff = Arc::new(RuntimeBackoff::new(entropy.clone()));
         let state = Arc::new(NodeState::new(stores, backoff, entropy));
-        let (stop, stopping) = watch::channel(false);
-        let (incoming, accept) =
-            admit_peers(listener, HANDSHAKE_LIMITS, handshake(tls), stopping.clone());
-        let serve = tokio::spawn(serve(Calls(Arc::clone(&state)), incoming, CONNECTION, stopping));
-        Ok(Self { address, state, stop, tasks: vec![accept, serve] })
+        let options = ServerOptions {
+            listener,
+            identity: tls,
+            handshakes: HANDSHAKE_LIMITS,
+            connection: CONNECTION,
+            peer: |_: &_| Ok(()),
+            stop: watch::Sender::new(false),
+        };
+        let service = Arc::clone(&state);
+        let answer = move |request| wire::answer(Arc::clone(&service), WIRE_BYTES_MAX, request);
+        let server = Server::start("the socket of the node", options, answer)?;
+        Ok(Self { server, state })
     }
 
     /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
-    /// Returns the number of calls received, by their names in proto/node.proto.
+    /// Returns the number of calls received, by their names.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
-        let name = |call: &'static str| call.rsplit('/').next().unwrap_or(call);
-        self.state.counts().into_iter().map(|(call, count)| (name(call), count)).collect()
+        self.state.counts()
     }
 
     /// Stops accepting calls, lets running ones end, and closes all connections.
     pub fn stop(self) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            // The receivers may be gone already.
-            let _ = self.stop.send(true);
-            for task in self.tasks {
-                let abort = task.abort_handle();
-                if tokio::time::timeout(STOP_TIMEOUT, task).await.is_err() {
-                    abort.abort();
-                }
-            }
-        })
+        Box::pin(self.server.stop(STOP_TIMEOUT))
     }
-}
-
-/// Returns the handshake that precedes any read from a peer.
-fn handshake(tls: Identity) -> Handshake<(TlsStream<TcpStream>, ())> {
-    Arc::new(move |socket| {
-        let tls = tls.clone();
-        Box::pin(async move {
-            // Otherwise answers are delayed to be sent with others, and a lost peer is noticed
-            // later.
-            let _ = CONNECTION.configure_socket(&socket);
-            let stream = tls.acceptor().accept(socket).await;
-            stream.map(|stream| (stream, ())).map_err(|error| error.to_string())
-        })
-    })
 }

@@ -7,14 +7,12 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tokio::time::timeout;
-use tonic::Streaming;
 
-use crate::remote::calls::{CAS, ERASE, READ, REMOVE, SCAN, STEP};
 use crate::remote::limits::{BACKOFF_MIN, STEP_TIMEOUT, TRIES_MAX};
 use crate::remote::link::{CallError, Link, into_read_error, to_table_error};
 use crate::remote::wire::{
-    CasReply, CasRequest, Done, Failure, Keyed, KeyedRow, RemoveRequest, RowReply, RowsReply,
-    ScanRequest, StepReply, StepRequest,
+    CasRequest, Failure, Keyed, KeyedRow, RemoveRequest, RowsReply, ScanRequest, StepReply,
+    StepRequest, calls,
 };
 use crate::remote::wire_errors::{decode_row, decode_step_reply, decode_table_error};
 use crate::stores::limits::{ANSWER_TIMEOUT, ROW_BYTES_MAX};
@@ -54,7 +52,7 @@ impl Table for NodeTable {
 
     async fn read(&self, key: &Key) -> Result<Option<Row>, TableError> {
         let request = Keyed { key: key.as_str().to_owned() };
-        let reply = self.link.unary::<_, RowReply>(READ, request, ANSWER_TIMEOUT).await;
+        let reply = self.link.unary::<calls::Read>(request, ANSWER_TIMEOUT).await;
         let reply = reply.map_err(|call_error| into_read_error(to_table_error(call_error)))?;
         check_failure(reply.failure).map_err(into_read_error)?;
         Ok(reply.row.map(decode_row))
@@ -69,7 +67,7 @@ impl Table for NodeTable {
             Expect::Is(tag) => Some(tag_bytes(tag)),
         };
         let request = CasRequest { key: key.as_str().to_owned(), tag, bytes: new };
-        let reply = self.link.unary::<_, CasReply>(CAS, request, ANSWER_TIMEOUT).await;
+        let reply = self.link.unary::<calls::Cas>(request, ANSWER_TIMEOUT).await;
         let reply = reply.map_err(to_table_error)?;
         check_failure(reply.failure)?;
         Ok(Tag::new(reply.tag))
@@ -77,13 +75,13 @@ impl Table for NodeTable {
 
     async fn remove(&self, key: &Key, tag: &Tag) -> Result<(), TableError> {
         let request = RemoveRequest { key: key.as_str().to_owned(), tag: tag_bytes(tag) };
-        let reply = self.link.unary::<_, Done>(REMOVE, request, ANSWER_TIMEOUT).await;
+        let reply = self.link.unary::<calls::Remove>(request, ANSWER_TIMEOUT).await;
         check_failure(reply.map_err(to_table_error)?.failure)
     }
 
     async fn erase(&self, key: &Key) -> Result<(), TableError> {
         let request = Keyed { key: key.as_str().to_owned() };
-        let reply = self.link.unary::<_, Done>(ERASE, request, ANSWER_TIMEOUT).await;
+        let reply = self.link.unary::<calls::Erase>(request, ANSWER_TIMEOUT).await;
         check_failure(reply.map_err(to_table_error)?.failure)
     }
 
@@ -94,13 +92,8 @@ impl Table for NodeTable {
     ) -> BoxStream<'_, Result<(Key, Row), TableError>> {
         let text = |key: &Key| key.as_str().to_owned();
         let request = ScanRequest { prefix: prefix.map(text), after: after.as_ref().map(text) };
-        let rows = async move {
-            match self.start_scan(request).await {
-                Ok((number, replies)) => self.rows(number, replies).boxed(),
-                Err(error) => stream::iter([Err(error)]).boxed(),
-            }
-        };
-        stream::once(rows).flatten().boxed()
+        let replies = self.link.server_streaming::<calls::Scan>(request, ANSWER_TIMEOUT);
+        replies.flat_map(|reply| stream::iter(decode_rows(reply))).boxed()
     }
 
     fn remote_executor(&self) -> Option<&dyn RemoteExecutor> {
@@ -108,51 +101,13 @@ impl Table for NodeTable {
     }
 }
 
-impl NodeTable {
-    async fn start_scan(
-        &self,
-        request: ScanRequest,
-    ) -> Result<(u64, Streaming<RowsReply>), TableError> {
-        let call = async {
-            let (number, mut client) = self.link.client().await.map_err(CallError::NotSent)?;
-            let replies = client.streaming(SCAN, request).await;
-            Ok((number, replies.map_err(|status| self.link.call_error(number, &status))?))
-        };
-        let timed_out = |_| Err(CallError::Lost(self.link.timeout_message(ANSWER_TIMEOUT)));
-        let called = timeout(ANSWER_TIMEOUT, call).await.unwrap_or_else(timed_out);
-        called.map_err(|call_error| into_read_error(to_table_error(call_error)))
-    }
-
-    /// Streams the rows of all messages; after an error nothing more is known.
-    fn rows(
-        &self,
-        number: u64,
-        replies: Streaming<RowsReply>,
-    ) -> impl futures::Stream<Item = Result<(Key, Row), TableError>> + Send {
-        let next = move |replies: Option<Streaming<RowsReply>>| async move {
-            let mut replies = replies?;
-            let next = timeout(ANSWER_TIMEOUT, replies.next()).await;
-            let rows = match next {
-                Ok(None) => return None,
-                Ok(Some(Ok(RowsReply { rows, failure }))) => {
-                    let mut rows: Vec<_> = rows.into_iter().map(decode_keyed_row).collect();
-                    let Some(failure) = failure else { return Some((rows, Some(replies))) };
-                    rows.push(Err(into_read_error(decode_table_error(failure))));
-                    rows
-                }
-                Ok(Some(Err(status))) => {
-                    let call_error = self.link.call_error(number, &status);
-                    vec![Err(into_read_error(to_table_error(call_error)))]
-                }
-                Err(_) => {
-                    let why = self.link.timeout_message(ANSWER_TIMEOUT);
-                    vec![Err(TableError::Unavailable(Cause::new(why)))]
-                }
-            };
-            Some((rows, None))
-        };
-        stream::unfold(Some(replies), next).flat_map(stream::iter)
-    }
+/// Decodes a message of a scan; after an error nothing more is known.
+fn decode_rows(reply: Result<RowsReply, CallError>) -> Vec<Result<(Key, Row), TableError>> {
+    let decoded = |RowsReply { rows, failure }| {
+        let failed = failure.map(|failure| Err(into_read_error(decode_table_error(failure))));
+        rows.into_iter().map(decode_keyed_row).chain(failed).collect()
+    };
+    reply.map_or_else(|error| vec![Err(into_read_error(to_table_error(error)))], decoded)
 }
 
 fn decode_keyed_row(keyed: KeyedRow) -> Result<(Key, Row), TableError> {
@@ -211,7 +166,7 @@ impl NodeTable {
             let request =
                 StepRequest { key: attempts.key.as_str().to_owned(), question: query.clone() };
             attempts.trips += 1;
-            let error = match self.link.unary::<_, StepReply>(STEP, request, ANSWER_TIMEOUT).await {
+            let error = match self.link.unary::<calls::Step>(request, ANSWER_TIMEOUT).await {
                 // This answer also covers an earlier try whose answer was lost.
                 Ok(reply) => return self.resolve_reply(attempts, reply),
                 Err(CallError::Lost(why)) => {

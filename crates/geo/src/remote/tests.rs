@@ -9,15 +9,14 @@ use expect_test::expect;
 use fulgurite_geo_core::{
     Command, Epoch, KnownVersions, Request as GeoRequest, SiteState, StepQuery,
 };
-use prost::Message as _;
+use fulgurite_rpc::prost::Message as _;
 use tonic::Request;
 
-use crate::remote::calls::CALLS;
 use crate::remote::limits::VERSION;
 use crate::remote::link::{LinkError, check_opened};
 use crate::remote::node_state::NodeState;
 use crate::remote::stores::Stores;
-use crate::remote::wire::{Keyed, OpenReply, OpenRequest, StepReply, StepRequest};
+use crate::remote::wire::{Keyed, Node as _, OpenReply, OpenRequest, StepReply, StepRequest};
 use crate::remote::wire_errors;
 use crate::stores::{
     Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoBackoff, OpenError, Row, Table,
@@ -38,12 +37,12 @@ impl Stores for Rows {
     }
 }
 
-fn node() -> NodeState {
-    NodeState::new(
+fn node() -> Arc<NodeState> {
+    Arc::new(NodeState::new(
         Arc::new(Rows(MemoryTable::new())),
         Arc::new(NoBackoff),
         Entropy::new(|| [7; 16]),
-    )
+    ))
 }
 
 fn new_key(text: &str) -> Key {
@@ -54,41 +53,6 @@ fn query() -> StepQuery {
     let epoch = Epoch(1);
     let request = GeoRequest { epoch, known: KnownVersions::default(), command: Command::Read };
     StepQuery { request, standing: SiteState { epoch, rebuilding: false }, is_likely_new: false }
-}
-
-#[test]
-fn proto_file_matches_the_code() {
-    let text = include_str!("../../proto/node.proto");
-    for call in CALLS {
-        let name = call.strip_prefix("/fulgurite.site.v1.Node/").unwrap();
-        assert!(text.contains(&format!("  rpc {name}(")), "{name}");
-    }
-    assert_eq!(text.matches("  rpc ").count(), CALLS.len());
-    let mut fields = Vec::new();
-    let mut message = String::new();
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("message ") {
-            message = rest.split(' ').next().unwrap().to_owned();
-        }
-        let field = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';'));
-        if let Some((left, tag)) = field.and_then(|field| field.split_once(" = ")) {
-            let name = left.split(' ').next_back().unwrap();
-            fields.push((message.clone(), name.to_owned(), tag.to_owned()));
-        }
-    }
-    let mut found = Vec::new();
-    let mut tag = String::new();
-    for line in include_str!("wire.rs").lines() {
-        if let Some(rest) = line.strip_prefix("pub(crate) struct ") {
-            message = rest.split(' ').next().unwrap().to_owned();
-        } else if let Some((_, rest)) = line.split_once("tag = \"") {
-            tag = rest.split('"').next().unwrap().to_owned();
-        } else if let Some(rest) = line.strip_prefix("    pub(crate) ") {
-            let name = rest.split(':').next().unwrap().to_owned();
-            found.push((message.clone(), name, tag.clone()));
-        }
-    }
-    assert_eq!(found, fields);
 }
 
 #[test]

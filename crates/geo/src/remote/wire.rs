@@ -1,222 +1,176 @@
-//! The messages of proto/node.proto in Rust, field by field.
+//! The calls of nodes and their messages, in the notation of protobuf (`fulgurite_rpc::protobuf`).
+//! A second implementation can start from it, and from docs/geo.md, "A node at each site".
 //!
-//! Not here: the meaning of their numbers ([`crate::remote::wire_errors`]).
+//! If the store reports an error, the reply contains a `Failure`. A call that ends with a gRPC
+//! status was not answered by the store: the outcome of a write is unknown then. One exception:
+//! UNIMPLEMENTED means that the call does not exist.
+//!
+//! Not here: encoding and decoding of errors ([`crate::remote::wire_errors`]).
 
-use prost::Message;
-use prost::bytes::Bytes;
+fulgurite_rpc::protobuf! {
+package fulgurite.site.v1;
 
-/// An error.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Failure {
-    #[prost(uint32, tag = "1")]
-    pub(crate) kind: u32,
-    #[prost(string, tag = "2")]
-    pub(crate) what: String,
-    #[prost(uint64, optional, tag = "3")]
-    pub(crate) number: Option<u64>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) row: Option<Row>,
+service Node {
+  // The first call on each connection: the store to use, and the protocol version.
+  rpc Open(OpenRequest) returns (OpenReply) => open;
+  // A whole transaction on one row, in one round trip.
+  rpc Step(StepRequest) returns (StepReply) => step;
+  // One call of the table.
+  rpc Read(Keyed) returns (RowReply) => read;
+  rpc Cas(CasRequest) returns (CasReply) => cas;
+  rpc Remove(RemoveRequest) returns (Done) => remove;
+  rpc Erase(Keyed) returns (Done) => erase;
+  rpc Scan(ScanRequest) returns (stream RowsReply) => scan;
+  // One call of the blobs.
+  rpc Create(stream CreatePart) returns (Done) => create;
+  rpc Get(GetRequest) returns (stream GetPart) => get;
+  rpc Head(Keyed) returns (MetasReply) => head;
+  rpc Delete(Keyed) returns (Done) => delete;
+  rpc List(ListRequest) returns (stream MetasReply) => list;
 }
 
-/// A row.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Row {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(crate) bytes: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) tag: Bytes,
+// An error. `kind` is one of
+//   1 conflict         `row`: the current row, if the table returns it
+//   2 unknown          the outcome is unknown
+//   3 unavailable      not executed
+//   4 throttled        not executed; `number`: milliseconds until a retry
+//   5 too large        `number`: bytes
+//   6 denied
+//   7 unsupported
+//   8 corrupt
+//   9 not found        the blob does not exist
+//  10 exists           another blob exists under this key
+//  11 missing          the store does not exist, and was not to be created
+//  12 foreign          the place holds something else
+//  13 not served       this node does not serve this store
+message Failure {
+  uint32 kind = 1;
+  string what = 2;
+  optional uint64 number = 3;
+  optional Row row = 4;
 }
 
-/// Success or an error.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Done {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) failure: Option<Failure>,
+message Row {
+  bytes bytes = 1;
+  bytes tag = 2;
 }
 
-/// The key of a row or a blob.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Keyed {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
+message Done {
+  optional Failure failure = 1;
 }
 
-/// The store that a client wants to use.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct OpenRequest {
-    #[prost(uint32, tag = "1")]
-    pub(crate) version: u32,
-    #[prost(uint32, tag = "2")]
-    pub(crate) part: u32,
-    #[prost(bool, tag = "3")]
-    pub(crate) may_create: bool,
+message Keyed {
+  string key = 1;
 }
 
-/// What the node serves.
-#[derive(Clone, PartialEq, Message)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct OpenReply {
-    #[prost(uint32, tag = "1")]
-    pub(crate) version: u32,
-    #[prost(string, tag = "2")]
-    pub(crate) program: String,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) failure: Option<Failure>,
-    #[prost(uint64, tag = "4")]
-    pub(crate) max_row: u64,
-    #[prost(bool, tag = "5")]
-    pub(crate) cond_delete: bool,
-    #[prost(bool, tag = "6")]
-    pub(crate) reply_on_conflict: bool,
-    #[prost(bool, tag = "7")]
-    pub(crate) tag_reuse: bool,
-    #[prost(bool, tag = "8")]
-    pub(crate) scan_order: bool,
+// `part` is 1 for the table and 2 for the blobs.
+message OpenRequest {
+  uint32 version = 1;
+  uint32 part = 2;
+  bool may_create = 3;
 }
 
-/// A transaction on a row.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StepRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) question: Bytes,
+// `version` is the version that the node speaks. If it differs from the requested one, nothing was
+// opened. The other fields are the capabilities of a table.
+message OpenReply {
+  uint32 version = 1;
+  string program = 2;
+  optional Failure failure = 3;
+  uint64 max_row = 4;
+  bool cond_delete = 5;
+  bool reply_on_conflict = 6;
+  bool tag_reuse = 7;
+  bool scan_order = 8;
 }
 
-/// Its result.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StepReply {
-    #[prost(uint32, tag = "1")]
-    pub(crate) ended: u32,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) answer: Bytes,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) failure: Option<Failure>,
+// `question` is an encoded query (docs/formats/geo-step.md).
+message StepRequest {
+  string key = 1;
+  bytes question = 2;
 }
 
-/// A row, or none.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RowReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) failure: Option<Failure>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) row: Option<Row>,
+// `ended` is 0 if there is an answer. Otherwise `failure` is set: 1 unknown outcome, 2 the table is
+// unavailable, 3 other writers won in all of `number` tries, 4 the table refused. Something was
+// written only for 0 and, perhaps, 1.
+message StepReply {
+  uint32 ended = 1;
+  bytes answer = 2;
+  optional Failure failure = 3;
 }
 
-/// A conditional write of a row.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct CasRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    pub(crate) tag: Option<Bytes>,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) bytes: Bytes,
+message RowReply {
+  optional Failure failure = 1;
+  optional Row row = 2;
 }
 
-/// The new tag.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct CasReply {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) failure: Option<Failure>,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) tag: Bytes,
+// Without `tag`, the row must not exist.
+message CasRequest {
+  string key = 1;
+  optional bytes tag = 2;
+  bytes bytes = 3;
 }
 
-/// A conditional removal of a row.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RemoveRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) tag: Bytes,
+message CasReply {
+  optional Failure failure = 1;
+  bytes tag = 2;
 }
 
-/// A scan of rows.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ScanRequest {
-    #[prost(string, optional, tag = "1")]
-    pub(crate) prefix: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    pub(crate) after: Option<String>,
+message RemoveRequest {
+  string key = 1;
+  bytes tag = 2;
 }
 
-/// A row with its key.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct KeyedRow {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) row: Option<Row>,
+message ScanRequest {
+  optional string prefix = 1;
+  optional string after = 2;
 }
 
-/// Some rows.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RowsReply {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) rows: Vec<KeyedRow>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) failure: Option<Failure>,
+message KeyedRow {
+  string key = 1;
+  optional Row row = 2;
 }
 
-/// A part of a blob to write; the first one states its key and length.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct CreatePart {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(uint64, tag = "2")]
-    pub(crate) length: u64,
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) bytes: Bytes,
+// Some rows. A failure ends the stream.
+message RowsReply {
+  repeated KeyedRow rows = 1;
+  optional Failure failure = 2;
 }
 
-/// A read of a blob, or of bytes of it.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct GetRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(uint64, tag = "2")]
-    pub(crate) start: u64,
-    #[prost(uint64, optional, tag = "3")]
-    pub(crate) end: Option<u64>,
+// The first part states key and length, and has no bytes.
+message CreatePart {
+  string key = 1;
+  uint64 length = 2;
+  bytes bytes = 3;
 }
 
-/// A part of a blob that was read; the first one states the length.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct GetPart {
-    #[prost(uint64, tag = "1")]
-    pub(crate) length: u64,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) bytes: Bytes,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) failure: Option<Failure>,
+// The whole blob without `end`.
+message GetRequest {
+  string key = 1;
+  uint64 start = 2;
+  optional uint64 end = 3;
 }
 
-/// Metadata of a blob.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Meta {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(uint64, tag = "2")]
-    pub(crate) bytes: u64,
-    #[prost(uint64, tag = "3")]
-    pub(crate) written_ms: u64,
+// The first part states the length and has no bytes, or has the failure.
+message GetPart {
+  uint64 length = 1;
+  bytes bytes = 2;
+  optional Failure failure = 3;
 }
 
-/// Metadata of some blobs.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct MetasReply {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) metas: Vec<Meta>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) failure: Option<Failure>,
+message Meta {
+  string key = 1;
+  uint64 bytes = 2;
+  uint64 written_ms = 3;
 }
 
-/// A listing of blobs.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ListRequest {
-    #[prost(string, optional, tag = "1")]
-    pub(crate) prefix: Option<String>,
-    #[prost(uint64, tag = "2")]
-    pub(crate) before_ms: u64,
+// Some blobs, one for Head. A failure ends the stream.
+message MetasReply {
+  repeated Meta metas = 1;
+  optional Failure failure = 2;
+}
+
+message ListRequest {
+  optional string prefix = 1;
+  uint64 before_ms = 2;
+}
 }

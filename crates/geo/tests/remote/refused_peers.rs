@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use fulgurite_geo::stores::{Key, OpenError, TableError};
+use fulgurite_rpc::testing::{Authority, anonymous_client};
 use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::world::{Authority, World, blobs, table};
+use crate::world::{World, blobs, issue, table};
 
 fn new_key(text: &str) -> Key {
     Key::new(text).unwrap()
@@ -30,7 +30,7 @@ async fn peers_without_a_trusted_certificate_are_rejected() {
     table(&address, true).await.unwrap();
     // A client of another CA, which it trusts itself.
     let other = Authority::new(&world.folder.path().join("other"));
-    let mut files = other.issue("archive", ClientAuth);
+    let mut files = issue(&other, "archive", ClientAuth);
     let message = refusal(&world.address_with(node.address(), "oslo.records", &files)).await;
     assert!(message.contains("is not trusted") && message.contains("ca=FILE"), "{message}");
     // It trusts our CA, but the node does not trust its certificate.
@@ -41,7 +41,7 @@ async fn peers_without_a_trusted_certificate_are_rejected() {
         "{message}"
     );
     // A certificate of a node is not valid for a client.
-    let files = world.authority.issue("turin.records", ServerAuth);
+    let files = issue(&world.authority, "turin.records", ServerAuth);
     let message = refusal(&world.address_with(node.address(), "oslo.records", &files)).await;
     assert!(message.contains("rejects our certificate"), "{message}");
     node.stop().await;
@@ -51,17 +51,7 @@ async fn peers_without_a_trusted_certificate_are_rejected() {
 async fn client_without_certificate_or_tls_gets_no_answer() {
     let world = World::new();
     let node = world.serve("oslo.records", world.directory("oslo")).await;
-    let ca = CertificateDer::from_pem_file(world.folder.path().join("authority/ca.pem")).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(ca).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let connector = anonymous_client(&world.folder.path().join("authority/ca.pem"));
     let socket = TcpStream::connect(node.address()).await.unwrap();
     let name = ServerName::try_from("oslo.records").unwrap();
     let mut stream = connector.connect(name, socket).await.unwrap();

@@ -1,7 +1,6 @@
 //! A CA, nodes with its certificates, and a proxy in front of a node that can cut connections.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,8 +9,9 @@ use fulgurite_geo::remote::{
     AddressedStores, Identity, NetNodes, Node, NodeOptions, Stores, TlsFiles,
 };
 use fulgurite_geo::stores::{Address, Blob, Entropy, OpenError, Opener, Table};
+use fulgurite_rpc::testing::Authority;
 use fulgurite_units::Seed;
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rcgen::ExtendedKeyUsagePurpose;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -27,37 +27,9 @@ pub(crate) fn entropy() -> Entropy {
     })
 }
 
-/// A certificate authority.
-pub(crate) struct Authority {
-    folder: PathBuf,
-    issuer: Issuer<'static, KeyPair>,
-    issued: AtomicU64,
-}
-
-impl Authority {
-    pub(crate) fn new(folder: &Path) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let own = params.self_signed(&key).unwrap();
-        std::fs::write(folder.join("ca.pem"), own.pem()).unwrap();
-        let issuer = Issuer::new(params, key);
-        Self { folder: folder.to_owned(), issuer, issued: AtomicU64::new(0) }
-    }
-
-    /// Issues a certificate with this name, for this use.
-    pub(crate) fn issue(&self, name: &str, usage: ExtendedKeyUsagePurpose) -> TlsFiles {
-        let number = self.issued.fetch_add(1, Ordering::Relaxed);
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.extended_key_usages = vec![usage];
-        let signed = params.signed_by(&key, &self.issuer).unwrap();
-        let path = |kind| self.folder.join(format!("{number}.{kind}"));
-        std::fs::write(path("pem"), signed.pem()).unwrap();
-        std::fs::write(path("key"), key.serialize_pem()).unwrap();
-        TlsFiles { ca: self.folder.join("ca.pem"), certificate: path("pem"), key: path("key") }
-    }
+/// Issues a certificate with this name, for this use.
+pub(crate) fn issue(authority: &Authority, name: &str, usage: ExtendedKeyUsagePurpose) -> TlsFiles {
+    authority.issue(vec![name.to_owned()], vec![usage])
 }
 
 /// A proxy in front of a node that can cut connections.
@@ -146,14 +118,14 @@ impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(&folder.path().join("authority"));
-        let client = authority.issue("archive", ExtendedKeyUsagePurpose::ClientAuth);
+        let client = issue(&authority, "archive", ExtendedKeyUsagePurpose::ClientAuth);
         Self { folder, authority, client }
     }
 
     /// Serves stores as `name`, at a free port.
     pub(crate) async fn serve(&self, name: &str, stores: Arc<dyn Stores>) -> Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let files = self.authority.issue(name, ExtendedKeyUsagePurpose::ServerAuth);
+        let files = issue(&self.authority, name, ExtendedKeyUsagePurpose::ServerAuth);
         let tls = Identity::read(&files).unwrap();
         assert_eq!(tls.names(), [name]);
         Node::start(NodeOptions { listener, tls, stores, entropy: entropy() }).unwrap()

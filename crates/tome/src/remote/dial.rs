@@ -4,13 +4,11 @@
 
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use fulgurite_rpc::Client;
 use tokio::time::Instant;
-use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::remote::limits::{
-    BACKOFF_MAX, BACKOFF_MIN, BACKOFF_RESET_AFTER, CONNECT_TIMEOUT, CONNECTION,
+    BACKOFF_MAX, BACKOFF_MIN, BACKOFF_RESET_AFTER, CONNECT_TIMEOUT, WIRE_BYTES_MAX,
 };
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::{NetError, Result};
@@ -60,25 +58,11 @@ impl Backoff {
 }
 
 /// Connects to the peer with this name, or fails.
-pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Channel> {
+pub(crate) async fn dial(address: &str, name: PeerName, tls: &Tls) -> Result<Client> {
     let failed = |what: String| NetError::Connect { address: address.to_owned(), what };
-    let endpoint = Endpoint::from_shared(format!("http://{}", name.in_set(tls.set())));
-    let endpoint = endpoint.map_err(|error| failed(error.to_string()))?;
-    let endpoint = CONNECTION.configure_endpoint(endpoint);
-    let (tls, address) = (tls.clone(), address.to_owned());
-    let connector = tower::service_fn(move |_: Uri| {
-        let (tls, address) = (tls.clone(), address.clone());
-        async move {
-            let socket = TcpStream::connect(address).await.map_err(std::io::Error::other)?;
-            CONNECTION.configure_socket(&socket)?;
-            let stream = tls.connect(socket, name).await.map_err(std::io::Error::other)?;
-            Ok::<_, std::io::Error>(TokioIo::new(stream))
-        }
-    });
-    let connecting = endpoint.connect_with_connector(connector);
-    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-        Ok(Ok(channel)) => Ok(channel),
-        Ok(Err(error)) => Err(failed(fulgurite_units::error_chain(&error))),
+    match tokio::time::timeout(CONNECT_TIMEOUT, tls.dial(address, name)).await {
+        Ok(Ok(channel)) => Ok(Client::new(channel, WIRE_BYTES_MAX)),
+        Ok(Err(error)) => Err(failed(error.to_string())),
         Err(_) => Err(failed("timed out".to_owned())),
     }
 }

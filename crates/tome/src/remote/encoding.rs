@@ -3,6 +3,7 @@
 //! A tome of an earlier version rejects what it does not know; to the core that is a lost message.
 //! Groups are validated as if they were created here. Not here: the messages around them.
 
+use bytes::Bytes;
 use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::message::Message;
 use serde::Serialize;
@@ -15,8 +16,9 @@ use crate::{SetHandshake, TomeQuery};
 const VERSION: u8 = 1;
 
 /// Encodes a value.
-pub(crate) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>> {
-    postcard::to_extend(value, vec![VERSION]).map_err(|_| NetError::Undecoded { what })
+pub(crate) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Bytes> {
+    let bytes = postcard::to_extend(value, vec![VERSION]);
+    bytes.map(Bytes::from).map_err(|_| NetError::Undecoded { what })
 }
 
 /// Decodes a value from exactly these bytes.

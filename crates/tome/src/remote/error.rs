@@ -1,7 +1,5 @@
 //! Errors between tomes, with what a caller needs to act.
 
-use std::path::PathBuf;
-
 use fulgurite_rpc::RpcError;
 use fulgurite_units::ErrorKind;
 
@@ -12,18 +10,10 @@ use crate::TomesError;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum NetError {
-    #[error("\"{path}\": {what}")]
-    File { path: PathBuf, what: String },
-    #[error("cannot read \"{path}\"")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("\"{path}\" has no {what}")]
-    Pem { path: PathBuf, what: &'static str },
-    #[error("certificates and key cannot be used: {what}")]
-    Tls { what: String },
+    #[error(transparent)]
+    Rpc(#[from] RpcError),
     #[error("the certificate names {what}")]
     PeerName { what: String },
-    #[error("cannot listen at {address}")]
-    Listen { address: String, source: std::io::Error },
     #[error("cannot connect to {address}: {what}")]
     Connect { address: String, what: String },
     #[error("{what} cannot be decoded")]
@@ -46,28 +36,12 @@ impl NetError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::File { .. } | Self::Pem { .. } | Self::Tls { .. } | Self::PeerName { .. } => {
-                ErrorKind::Invalid
-            }
-            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                ErrorKind::NotFound
-            }
-            Self::Read { .. } => ErrorKind::Internal,
-            Self::Listen { .. } | Self::Refused { .. } => ErrorKind::Conflict,
+            Self::Rpc(error) => error.kind(),
+            Self::PeerName { .. } => ErrorKind::Invalid,
+            Self::Refused { .. } => ErrorKind::Conflict,
             Self::Connect { .. } | Self::Ended { .. } => ErrorKind::Unavailable,
             Self::Undecoded { .. } | Self::Newer { .. } => ErrorKind::Invalid,
             Self::Tomes(error) => error.kind(),
-        }
-    }
-}
-
-impl From<RpcError> for NetError {
-    fn from(error: RpcError) -> Self {
-        match error {
-            RpcError::File { path, what } => Self::File { path, what },
-            RpcError::Read { path, source } => Self::Read { path, source },
-            RpcError::Pem { path, what } => Self::Pem { path, what },
-            RpcError::Tls { what } => Self::Tls { what },
         }
     }
 }

@@ -14,9 +14,9 @@
 //! come from a tome: the outcome of the request is unknown.
 
 use bytes::Bytes;
+use fulgurite_rpc::prost::Message as _;
 use fulgurite_tome_core::{TomeError, TomeId};
 use fulgurite_units::{ErrorKind, error_chain};
-use prost::Message as _;
 use tonic::{Code, Status};
 
 use crate::TomesError;

@@ -24,8 +24,8 @@ use fulgurite_units::{TomeSetId, settings};
 use serde::Deserialize;
 
 use crate::limits::TOMES_MAX;
-use crate::remote::{NetError, Result};
-use fulgurite_rpc::{TlsFiles, read_file};
+use crate::remote::Result;
+use fulgurite_rpc::{RpcError, TlsFiles, read_file};
 
 /// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl TomesFile {
     pub fn read(path: &Path) -> Result<Self> {
         let text = String::from_utf8_lossy(&read_file(path)?).into_owned();
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
-        let wrong = |what| NetError::File { path: path.to_owned(), what };
+        let wrong = |what| RpcError::File { path: path.to_owned(), what }.into();
         Self::parse(&text, folder).map_err(wrong)
     }
 

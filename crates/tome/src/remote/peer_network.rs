@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use fulgurite_tome_core::TomeId;
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::token::{FromTokenManager, ToTokenManager};
@@ -106,7 +107,7 @@ pub(crate) fn encode_message(
             None
         }
         Ok(body) => {
-            let (set, from, to) = (set.to_bytes().to_vec(), from.get(), to.get());
+            let (set, from, to) = (Bytes::copy_from_slice(&set.to_bytes()), from.get(), to.get());
             Some(Letter { set, from, to, body })
         }
         Err(error) => {

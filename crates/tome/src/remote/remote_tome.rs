@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use fulgurite_disks::{CauseKind, Power};
+use fulgurite_rpc::{Client, chunks, collect};
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::metadata::Scrubbed;
 use fulgurite_tome_core::token::{FromTokenManager, TokenId};
@@ -16,16 +18,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::limits::PUT_BYTES_MAX;
-use crate::remote::client::Client;
 use crate::remote::dial::BackoffLimits;
 use crate::remote::encoding::{decode, encode};
 use crate::remote::failure::error;
-use crate::remote::limits::{PART_BYTES, REQUESTS_MAX, ROUTE_MAX};
+use crate::remote::limits::{PART_BYTES, REPLY_BYTES_MAX, REQUESTS_MAX, ROUTE_MAX};
 use crate::remote::peer_network::encode_message;
 use crate::remote::session::{ActiveSession, RemotePeer, State, run};
 use crate::remote::tls::Tls;
-use crate::remote::tome_service::join_parts;
-use crate::remote::wire::{Bytes, FromSet, PutPart, StatusReply};
+use crate::remote::wire::{Chunk, FromSet, Named, Nothing, PutPart, StatusReply, calls};
 use crate::{
     ObjectLocation, RemoteHandle, SetLink, TomeQuery, TomeReply, TomeRequest, TomeStatus,
     TomesError,
@@ -169,19 +169,22 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
             drop(permit);
         }
         TomeRequest::Get { name, is_own, reply } => {
-            let got = get(tome, &mut client, name, is_own);
+            let got = get(tome, &mut client, Named { name, is_own });
             let _ = reply.send(until(tome, over, got).await);
         }
         TomeRequest::Delete { name, done } => {
-            let delete = async { client.delete(name).await.map_err(|e| error(tome, &e)) };
+            let delete = client.unary::<calls::Delete>(Named { name, is_own: false });
+            let delete = async { delete.await.map_err(|e| error(tome, &e)) };
             done.send(until(tome, over, delete).await.map(drop));
         }
         TomeRequest::Protected { name, reply } => {
-            let protected = async { client.protected(name).await.map_err(|e| error(tome, &e)) };
+            let protected = client.unary::<calls::Protected>(Named { name, is_own: false });
+            let protected = async { protected.await.map_err(|e| error(tome, &e)) };
             let _ = reply.send(until(tome, over, protected).await.map(drop));
         }
         TomeRequest::Status(reply) => {
-            let status = async { client.status().await.map_err(|e| error(tome, &e)) };
+            let status = client.unary::<calls::Status>(Nothing {});
+            let status = async { status.await.map_err(|e| error(tome, &e)) };
             if let Ok(status) = until(tome, over, status).await {
                 let _ = reply.send(status_of(tome, status));
             }
@@ -206,11 +209,11 @@ async fn send_query(
 ) -> Result<TomeReply, TomesError> {
     let unanswered = |why: String| TomesError::Unanswered { tome, why };
     let bytes = encode("a query", &query).map_err(|e| unanswered(e.to_string()))?;
-    let parts: Vec<Bytes> =
-        bytes.chunks(PART_BYTES).map(|part| Bytes { bytes: part.to_vec() }).collect();
-    let reply = client.ask(tokio_stream::iter(parts)).await;
+    let query = chunks(bytes, PART_BYTES).map(|bytes| Chunk { bytes });
+    let reply = client.streaming::<calls::Ask>(tokio_stream::iter(query)).await;
     let mut reply = reply.map_err(|e| error(tome, &e))?;
-    let bytes = join_parts(&mut reply).await.map_err(|e| error(tome, &e))?;
+    let bytes = collect(&mut reply, REPLY_BYTES_MAX, |chunk| chunk.bytes).await;
+    let bytes = bytes.map_err(|e| error(tome, &e))?;
     decode("an answer", &bytes).map_err(|e| unanswered(e.to_string()))
 }
 
@@ -236,40 +239,21 @@ async fn put(
     bytes: Vec<u8>,
 ) -> Result<Option<ObjectLocation>, TomesError> {
     let first = PutPart { length: bytes.len() as u64, ..first };
-    let mut sent = 0;
-    let mut first = Some(first);
-    let parts = std::iter::from_fn(move || {
-        if let Some(first) = first.take() {
-            return Some(first);
-        }
-        let part = bytes.get(sent..)?;
-        let part = &part[..part.len().min(PART_BYTES)];
-        sent += part.len();
-        let part = PutPart { bytes: part.to_vec(), ..PutPart::default() };
-        (!part.bytes.is_empty()).then_some(part)
-    });
-    let done = client.put(tokio_stream::iter(parts)).await;
+    let parts = chunks(Bytes::from(bytes), PART_BYTES);
+    let parts = parts.map(|bytes| PutPart { bytes, ..PutPart::default() });
+    let parts = tokio_stream::iter(std::iter::once(first).chain(parts));
+    let done = client.client_streaming::<calls::Put>(parts).await;
     let placed = done.map_err(|e| error(tome, &e))?.placed;
     // A tome of a version without locations can be read, but its objects cannot be recovered.
     Ok(decode("an object location", &placed).ok())
 }
 
-async fn get(
-    tome: TomeId,
-    client: &mut Client,
-    name: String,
-    is_own: bool,
-) -> Result<Vec<u8>, TomesError> {
-    let mut parts = client.get(name, is_own).await.map_err(|e| error(tome, &e))?;
-    let mut bytes = Vec::new();
-    while let Some(part) = parts.message().await.map_err(|e| error(tome, &e))? {
-        bytes.extend(part.bytes);
-        if bytes.len() as u64 > PUT_BYTES_MAX.get() {
-            let why = "its answer is larger than any object".to_owned();
-            return Err(TomesError::Unanswered { tome, why });
-        }
-    }
-    Ok(bytes)
+async fn get(tome: TomeId, client: &mut Client, named: Named) -> Result<Vec<u8>, TomesError> {
+    let parts = client.server_streaming::<calls::Get>(named).await;
+    let mut parts = parts.map_err(|e| error(tome, &e))?;
+    let bytes_max = usize::try_from(PUT_BYTES_MAX.get()).unwrap_or(usize::MAX);
+    let bytes = collect(&mut parts, bytes_max, |chunk| chunk.bytes).await;
+    bytes.map_err(|e| error(tome, &e))
 }
 
 fn status_of(tome: TomeId, reply: StatusReply) -> TomeStatus {

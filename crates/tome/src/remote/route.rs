@@ -10,13 +10,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Request;
 
-use crate::remote::client::Client;
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
 use crate::remote::tls::{PeerName, Tls};
-use crate::remote::wire::Letter;
+use crate::remote::wire::{Letter, calls};
 use crate::remote::{NetError, Result};
 
 /// The route to one tome. Dropping it ends what is in progress.
@@ -116,10 +114,10 @@ async fn forward(
     address: &str,
     tls: &Tls,
 ) -> Result<()> {
-    let mut client = Client::new(dial(address, name, tls).await?);
+    let mut client = dial(address, name, tls).await?;
     *was_there = true;
     let (outgoing, stream) = mpsc::channel(1);
-    let call = client.letters(Request::new(ReceiverStream::new(stream)));
+    let call = client.client_streaming::<calls::Letters>(ReceiverStream::new(stream));
     let mut call = std::pin::pin!(call);
     let mut next = Some(first);
     while let Some(letter) = next {

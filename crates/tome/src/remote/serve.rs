@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fulgurite_disks::Backend;
+use fulgurite_rpc::bind;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::Clock;
 use futures::future::BoxFuture;
@@ -63,10 +64,7 @@ pub fn serve<'a>(
         })?;
         let listener = match options.listener.take() {
             Some(listener) => listener,
-            None => TcpListener::bind(own).await.map_err(|source| {
-                let address = own.clone();
-                NetError::Listen { address, source }
-            })?,
+            None => bind(own).await?,
         };
         let server = TomeServer::start(ServerOptions {
             tome,

@@ -9,25 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use fulgurite_accept::{Handshake, admit_peers};
-use fulgurite_rpc::serve;
+use fulgurite_rpc::{Server, ServerOptions as RpcOptions};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::error_chain;
 use futures::future::BoxFuture;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio_rustls::server::TlsStream;
 
 use crate::remote::dial::BackoffLimits;
-use crate::remote::limits::{CONNECT_TIMEOUT, CONNECTION, HANDSHAKES};
+use crate::remote::limits::{CONNECT_TIMEOUT, CONNECTION, HANDSHAKES, WIRE_BYTES_MAX};
 use crate::remote::peer_network::PeerNetwork;
 use crate::remote::route::Route;
-use crate::remote::service::Calls;
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::tome_service::{Open, Served};
-use crate::remote::{NetError, Result};
+use crate::remote::{Result, wire};
 use crate::{Network, SetHandshake, StandaloneTome};
 
 /// Opens the tome that is served, on the given network; with a handshake, if it was created
@@ -63,10 +59,8 @@ impl std::fmt::Debug for ServerOptions {
 /// A tome that listens at an address.
 #[derive(Debug)]
 pub struct TomeServer {
-    address: SocketAddr,
+    server: Server,
     served: Arc<Served>,
-    stop: watch::Sender<bool>,
-    tasks: Vec<JoinHandle<()>>,
 }
 
 impl TomeServer {
@@ -79,11 +73,6 @@ impl TomeServer {
         Box::pin(async move {
             let ServerOptions { tome, listener, tls, others, tomes_at_set, backoff_limits, open } =
                 options;
-            let address = listener.local_addr();
-            let address = address.map_err(|source| {
-                let address = format!("the socket of tome {tome}");
-                NetError::Listen { address, source }
-            })?;
             let route = |(to, address): (TomeId, String)| {
                 let route = Route::new(
                     PeerName::Tome(to),
@@ -109,21 +98,28 @@ impl TomeServer {
                 open,
                 standalone: Mutex::default(),
                 opening: tokio::sync::Mutex::default(),
-                stopping: stopping.clone(),
+                stopping,
             });
             open_early(&served).await;
-            let (incoming, accept) =
-                admit_peers(listener, HANDSHAKES, handshake(tls), stopping.clone());
-            let answer =
-                tokio::spawn(serve(Calls(Arc::clone(&served)), incoming, CONNECTION, stopping));
-            Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+            let options = RpcOptions {
+                listener,
+                identity: tls.identity(),
+                handshakes: HANDSHAKES,
+                connection: CONNECTION,
+                peer: move |stream: &_| tls.peer_name(stream).map_err(|error| error.to_string()),
+                stop,
+            };
+            let service = Arc::clone(&served);
+            let answer = move |request| wire::answer(Arc::clone(&service), WIRE_BYTES_MAX, request);
+            let server = Server::start(&format!("the socket of tome {tome}"), options, answer)?;
+            Ok(Self { server, served })
         })
     }
 
     /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Returns the tome, once it is open.
@@ -141,8 +137,7 @@ impl TomeServer {
     /// Ends all calls, spins the disk down and closes all connections.
     pub fn stop(self) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // The receivers are tasks of this server.
-            let _ = self.stop.send(true);
+            self.server.begin_stop();
             self.served.peer_network.close();
             // A concurrent opening now sees that the server is stopping.
             let _one = self.served.opening.lock().await;
@@ -152,12 +147,7 @@ impl TomeServer {
                     tracing::error!("a tome could not be stopped: {error}");
                 }
             }
-            for task in self.tasks {
-                let abort = task.abort_handle();
-                if tokio::time::timeout(CONNECT_TIMEOUT, task).await.is_err() {
-                    abort.abort();
-                }
-            }
+            self.server.stop(CONNECT_TIMEOUT).await;
         })
     }
 }
@@ -182,17 +172,4 @@ async fn open_early(served: &Arc<Served>) {
             tracing::info!(tome = %served.tome, "waits for its set: {}", error_chain(&error));
         }
     }
-}
-
-/// Authenticates a peer before anything is read from it.
-fn handshake(tls: Tls) -> Handshake<(TlsStream<TcpStream>, PeerName)> {
-    Arc::new(move |socket| {
-        let tls = tls.clone();
-        Box::pin(async move {
-            // Without this, answers are delayed to be sent together, and a dead peer is noticed
-            // later.
-            let _ = CONNECTION.configure_socket(&socket);
-            tls.accept(socket).await.map_err(|error| error.to_string())
-        })
-    })
 }

@@ -11,18 +11,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use fulgurite_rpc::Client;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Clock, TomeSetId, UnixTime};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use crate::remote::client::Client;
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::encoding::{self, decode, encode};
 use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX, ROUTE_MAX};
 use crate::remote::tls::{PeerName, Tls};
-use crate::remote::wire::{FromSet, ListRequest, Listed as WireObject, ToSet};
+use crate::remote::wire::{FromSet, ListRequest, Listed as WireObject, ToSet, calls};
 use crate::remote::{NetError, Result};
 use crate::{HandshakeReply, ListedObject, SetLink};
 
@@ -124,13 +124,13 @@ async fn session(
     queue: &mut mpsc::Receiver<FromSet>,
     was_there: &mut bool,
 ) -> Result<()> {
-    let mut client = Client::new(dial(&peer.address, PeerName::Tome(peer.tome), &peer.tls).await?);
+    let mut client = dial(&peer.address, PeerName::Tome(peer.tome), &peer.tls).await?;
     let handshake = encode("a handshake", &set_link.handshake()?)?;
     let (outgoing, stream) = mpsc::channel(ROUTE_MAX);
     // The first message always fits.
     let _ = outgoing.try_send(FromSet { introduction: handshake, ..FromSet::default() });
-    let mut incoming =
-        client.session(ReceiverStream::new(stream)).await.map_err(|e| net_error(peer, &e))?;
+    let incoming = client.streaming::<calls::Session>(ReceiverStream::new(stream)).await;
+    let mut incoming = incoming.map_err(|e| net_error(peer, &e))?;
     let first = incoming.message().await.map_err(|e| net_error(peer, &e))?;
     let first = first.ok_or(NetError::Ended { what: "no handshake reply".to_owned() })?;
     let reply: HandshakeReply = decode("a handshake reply", &first.greeting)?;
@@ -163,7 +163,7 @@ async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<ListedObject
     loop {
         let after = objects.last().map(|object| object.name.clone());
         let max = u32::try_from(PAGE_MAX).unwrap_or(u32::MAX);
-        let page = client.list(ListRequest { after: after.clone(), max }).await;
+        let page = client.unary::<calls::List>(ListRequest { after: after.clone(), max }).await;
         let page = page.map_err(|e| net_error(peer, &e))?.objects;
         let (is_last, first) = (page.len() < PAGE_MAX, page.first().map(|o| o.name.clone()));
         if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
@@ -215,7 +215,7 @@ fn receive(peer: &RemotePeer, set_link: &SetLink, message: ToSet) -> Result<()> 
         set_link.deliver_to_token_manager(decode("a token", &message.token)?);
     }
     if let Some(letter) = message.letter {
-        if letter.set != peer.set().to_bytes() || letter.from != peer.tome.get() {
+        if letter.set[..] != peer.set().to_bytes() || letter.from != peer.tome.get() {
             let what = "a message claims to be from another tome".to_owned();
             return Err(NetError::Refused { what });
         }

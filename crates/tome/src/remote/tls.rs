@@ -8,13 +8,15 @@
 //! several names of a set is rejected as ambiguous. TLS 1.3 only. Keys are never printed. Not here:
 //! permissions.
 
-use fulgurite_rpc::{Identity, TlsFiles, dns_names};
+use fulgurite_rpc::{DialError, Identity, TlsFiles, dial, dns_names};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::TomeSetId;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::{client, server};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::Channel;
 
+use crate::remote::limits::CONNECTION;
 use crate::remote::{NetError, Result};
 
 /// Role of a process in a set.
@@ -80,27 +82,23 @@ impl Tls {
         self.set
     }
 
-    /// Authenticates a client.
-    pub(crate) async fn accept<S>(&self, socket: S) -> Result<(server::TlsStream<S>, PeerName)>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let accepted = self.identity.acceptor().accept(socket).await;
-        let stream = accepted.map_err(|error| NetError::Tls { what: error.to_string() })?;
+    /// The certificates and the key.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    /// Returns the role of a client that was authenticated.
+    pub(crate) fn peer_name(&self, stream: &TlsStream<TcpStream>) -> Result<PeerName> {
         let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let none = || NetError::PeerName { what: "no peer".to_owned() };
-        let name = name_of(self.set, &dns_names(certificate.ok_or_else(none)?)?)?;
-        Ok((stream, name))
+        name_of(self.set, &dns_names(certificate.ok_or_else(none)?)?)
     }
 
     /// Connects only to the server with this name.
-    pub(crate) async fn connect<S>(&self, socket: S, to: PeerName) -> Result<client::TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let wrong = |error: &dyn std::fmt::Display| NetError::Tls { what: error.to_string() };
-        let name = ServerName::try_from(to.in_set(self.set)).map_err(|error| wrong(&error))?;
-        self.identity.connector().connect(name, socket).await.map_err(|error| wrong(&error))
+    pub(crate) async fn dial(&self, address: &str, to: PeerName) -> Result<Channel, DialError> {
+        let name = ServerName::try_from(to.in_set(self.set));
+        let name = name.map_err(|error| DialError::Tls(std::io::Error::other(error)))?;
+        Ok(dial(address, name, &self.identity, CONNECTION).await?.0)
     }
 }
 

@@ -11,9 +11,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use fulgurite_rpc::{Replies, chunks, collect, collect_exactly};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Duration, TomeSetId, UnixTime};
+use futures::stream::{self, StreamExt as _};
 use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Status, Streaming};
 
 use crate::remote::encoding::{self, decode, encode};
@@ -22,8 +26,8 @@ use crate::remote::limits::{PAGE_MAX, PART_BYTES, REPLY_BYTES_MAX, ROUTE_MAX};
 use crate::remote::peer_network::PeerNetwork;
 use crate::remote::tls::PeerName;
 use crate::remote::wire::{
-    Bytes, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, PutReply,
-    StatusReply, ToSet,
+    Chunk, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, PutReply,
+    StatusReply, ToSet, Tome,
 };
 use crate::remote::{NetError, Result};
 use crate::{Session, SetHandshake, StandaloneTome, TomeStatus, TomesError};
@@ -80,27 +84,10 @@ impl Served {
         Ok(standalone)
     }
 
-    pub(crate) async fn letters(&self, letters: Request<Streaming<Letter>>) -> RpcResult<Nothing> {
-        let from = match peer_name(&letters)? {
-            PeerName::Tome(tome) => tome,
-            PeerName::TokenManager => return Err(refused("the set sends messages in its session")),
-        };
-        let mut letters = letters.into_inner();
-        let mut stopping = self.stopping.clone();
-        loop {
-            let letter = tokio::select! {
-                letter = letters.message() => letter?,
-                _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(Nothing {}),
-            };
-            let Some(letter) = letter else { return Ok(Nothing {}) };
-            self.deliver(&letter, |claimed| claimed == from)?;
-        }
-    }
-
     /// Delivers a message that is for this tome and from one that the sender may speak for.
     fn deliver(&self, letter: &Letter, may_be_from: impl Fn(TomeId) -> bool) -> RpcResult<()> {
         let from = TomeId::new(letter.from);
-        if letter.set != self.set.to_bytes() || letter.to != self.tome.get() {
+        if letter.set[..] != self.set.to_bytes() || letter.to != self.tome.get() {
             return Err(refused("the message is for another tome or set"));
         }
         if !may_be_from(from) {
@@ -113,34 +100,6 @@ impl Served {
             standalone.deliver(from, message);
         }
         Ok(())
-    }
-
-    pub(crate) async fn session(
-        self: &Arc<Self>,
-        incoming: Request<Streaming<FromSet>>,
-    ) -> RpcResult<mpsc::Receiver<RpcResult<ToSet>>> {
-        require_token_manager(&incoming)?;
-        let mut incoming = incoming.into_inner();
-        let first = incoming.message().await?.ok_or_else(|| refused("the handshake is missing"))?;
-        let set_handshake = encoding::handshake(&first.introduction).map_err(invalid)?;
-        let standalone = self.opened(Some(set_handshake.clone())).await.map_err(|e| status(&e))?;
-        let (session, reply) =
-            standalone.begin_session(&set_handshake).await.map_err(|e| status(&e))?;
-        let (answers, stream) = mpsc::channel(ROUTE_MAX);
-        let greeting = encode("a handshake reply", &reply).map_err(invalid)?;
-        let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
-        // The first message always fits.
-        let _ = answers.try_send(Ok(greeting));
-        tracing::info!(tome = %self.tome, session = session.0, "the set is connected");
-        self.peer_network.session_started(session.0, answers);
-        let served = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(error) = served.listen(&standalone, incoming).await {
-                tracing::info!(tome = %served.tome, "the set disconnected: {}", error.message());
-            }
-            served.peer_network.end_session(session.0);
-        });
-        Ok(stream)
     }
 
     /// Receives the messages of a session until it is over.
@@ -168,22 +127,68 @@ impl Served {
         }
     }
 
-    pub(crate) async fn put(&self, parts: Request<Streaming<PutPart>>) -> RpcResult<PutReply> {
+    /// Returns the tome, if the set sent the request.
+    fn authorize<T>(&self, request: &Request<T>) -> RpcResult<Arc<StandaloneTome>> {
+        require_token_manager(request)?;
+        let why = "no set has begun a session with it yet".to_owned();
+        let away = TomesError::Away { tome: self.tome, why };
+        self.standalone().ok_or_else(|| status(&away))
+    }
+}
+
+impl Tome for Served {
+    async fn letters(self: &Arc<Self>, letters: Request<Streaming<Letter>>) -> RpcResult<Nothing> {
+        let from = match peer_name(&letters)? {
+            PeerName::Tome(tome) => tome,
+            PeerName::TokenManager => return Err(refused("the set sends messages in its session")),
+        };
+        let mut letters = letters.into_inner();
+        let mut stopping = self.stopping.clone();
+        loop {
+            let letter = tokio::select! {
+                letter = letters.message() => letter?,
+                _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(Nothing {}),
+            };
+            let Some(letter) = letter else { return Ok(Nothing {}) };
+            self.deliver(&letter, |claimed| claimed == from)?;
+        }
+    }
+
+    async fn session(
+        self: &Arc<Self>,
+        incoming: Request<Streaming<FromSet>>,
+    ) -> RpcResult<Replies<ToSet>> {
+        require_token_manager(&incoming)?;
+        let mut incoming = incoming.into_inner();
+        let first = incoming.message().await?.ok_or_else(|| refused("the handshake is missing"))?;
+        let set_handshake = encoding::handshake(&first.introduction).map_err(invalid)?;
+        let standalone = self.opened(Some(set_handshake.clone())).await.map_err(|e| status(&e))?;
+        let (session, reply) =
+            standalone.begin_session(&set_handshake).await.map_err(|e| status(&e))?;
+        let (answers, stream) = mpsc::channel(ROUTE_MAX);
+        let greeting = encode("a handshake reply", &reply).map_err(invalid)?;
+        let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
+        // The first message always fits.
+        let _ = answers.try_send(Ok(greeting));
+        tracing::info!(tome = %self.tome, session = session.0, "the set is connected");
+        self.peer_network.session_started(session.0, answers);
+        let served = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = served.listen(&standalone, incoming).await {
+                tracing::info!(tome = %served.tome, "the set disconnected: {}", error.message());
+            }
+            served.peer_network.end_session(session.0);
+        });
+        Ok(ReceiverStream::new(stream).boxed())
+    }
+
+    async fn put(self: &Arc<Self>, parts: Request<Streaming<PutPart>>) -> RpcResult<PutReply> {
         let standalone = self.authorize(&parts)?;
         let mut parts = parts.into_inner();
         let first = parts.message().await?.ok_or_else(|| refused("the put has no content"))?;
         let permit = standalone.room(first.length).await.map_err(|e| status(&e))?;
         let length = usize::try_from(first.length).unwrap_or(usize::MAX);
-        let mut bytes = Vec::with_capacity(length);
-        while let Some(part) = parts.message().await? {
-            if part.bytes.len() > length - bytes.len() {
-                return Err(Status::invalid_argument("there are more bytes than announced"));
-            }
-            bytes.extend(part.bytes);
-        }
-        if bytes.len() != length {
-            return Err(Status::invalid_argument("there are fewer bytes than announced"));
-        }
+        let bytes = collect_exactly(&mut parts, length, |part| part.bytes).await?.into();
         let avoided = first.avoided.into_iter().map(TomeId::new).collect();
         let done =
             standalone.put(Session(first.session), first.name, (bytes, avoided), permit).await;
@@ -193,43 +198,37 @@ impl Served {
     }
 
     /// Answers any other query of the set.
-    pub(crate) async fn ask(
-        &self,
-        parts: Request<Streaming<Bytes>>,
-    ) -> RpcResult<mpsc::Receiver<RpcResult<Bytes>>> {
+    async fn ask(self: &Arc<Self>, parts: Request<Streaming<Chunk>>) -> RpcResult<Replies<Chunk>> {
         let standalone = self.authorize(&parts)?;
-        let query = join_parts(&mut parts.into_inner()).await?;
+        let query = collect(&mut parts.into_inner(), REPLY_BYTES_MAX, |chunk| chunk.bytes).await?;
         let query = encoding::query(&query).map_err(invalid)?;
         let reply = standalone.answer(query).await.map_err(|e| status(&e))?;
-        Ok(in_parts(encode("an answer", &reply).map_err(invalid)?))
+        Ok(in_chunks(encode("an answer", &reply).map_err(invalid)?))
     }
 
-    pub(crate) async fn get(
-        &self,
-        named: Request<Named>,
-    ) -> RpcResult<mpsc::Receiver<RpcResult<Bytes>>> {
+    async fn get(self: &Arc<Self>, named: Request<Named>) -> RpcResult<Replies<Chunk>> {
         let standalone = self.authorize(&named)?;
         let Named { name, is_own } = named.into_inner();
         let object = standalone.get(name, is_own).await.map_err(|e| status(&e))?;
-        Ok(in_parts(object))
+        Ok(in_chunks(object.into()))
     }
 
-    pub(crate) async fn delete(&self, named: Request<Named>) -> RpcResult<Nothing> {
+    async fn delete(self: &Arc<Self>, named: Request<Named>) -> RpcResult<Nothing> {
         let done = self.authorize(&named)?.delete(named.into_inner().name).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 
-    pub(crate) async fn protected(&self, named: Request<Named>) -> RpcResult<Nothing> {
+    async fn protected(self: &Arc<Self>, named: Request<Named>) -> RpcResult<Nothing> {
         let done = self.authorize(&named)?.protected(named.into_inner().name).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 
-    pub(crate) async fn status(&self, request: Request<Nothing>) -> RpcResult<StatusReply> {
+    async fn status(self: &Arc<Self>, request: Request<Nothing>) -> RpcResult<StatusReply> {
         let tome_status = self.authorize(&request)?.status().await.map_err(|e| status(&e))?;
         Ok(status_reply(tome_status))
     }
 
-    pub(crate) async fn list(&self, request: Request<ListRequest>) -> RpcResult<ListReply> {
+    async fn list(self: &Arc<Self>, request: Request<ListRequest>) -> RpcResult<ListReply> {
         let standalone = self.authorize(&request)?;
         // Its set sends no other request before that.
         standalone.wait_until_probed().await;
@@ -244,40 +243,11 @@ impl Served {
         };
         Ok(ListReply { objects: objects.map(listed).collect::<RpcResult<_>>()? })
     }
-
-    /// Returns the tome, if the set sent the request.
-    fn authorize<T>(&self, request: &Request<T>) -> RpcResult<Arc<StandaloneTome>> {
-        require_token_manager(request)?;
-        let why = "no set has begun a session with it yet".to_owned();
-        let away = TomesError::Away { tome: self.tome, why };
-        self.standalone().ok_or_else(|| status(&away))
-    }
 }
 
-/// Splits bytes into parts.
-fn in_parts(bytes: Vec<u8>) -> mpsc::Receiver<RpcResult<Bytes>> {
-    let (parts, stream) = mpsc::channel(1);
-    tokio::spawn(async move {
-        for part in bytes.chunks(PART_BYTES) {
-            // The requester may be gone.
-            if parts.send(Ok(Bytes { bytes: part.to_vec() })).await.is_err() {
-                return;
-            }
-        }
-    });
-    stream
-}
-
-/// Joins received parts, up to the limit.
-pub(crate) async fn join_parts(parts: &mut Streaming<Bytes>) -> RpcResult<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while let Some(part) = parts.message().await? {
-        if bytes.len() + part.bytes.len() > REPLY_BYTES_MAX {
-            return Err(Status::resource_exhausted("there are more bytes than the limit"));
-        }
-        bytes.extend(part.bytes);
-    }
-    Ok(bytes)
+/// Returns bytes as a stream of chunks.
+fn in_chunks(bytes: Bytes) -> Replies<Chunk> {
+    stream::iter(chunks(bytes, PART_BYTES).map(|bytes| Ok(Chunk { bytes }))).boxed()
 }
 
 /// Returns the sender's name, from its certificate.

@@ -1,179 +1,142 @@
-//! The messages of proto/tome.proto in Rust, field by field.
+//! The calls of tomes and their messages, in the notation of protobuf (`fulgurite_rpc::protobuf`).
+//! A second implementation can start from it, and from docs/tomes-network.md.
 //!
-//! Not here: what their bytes mean ([`crate::remote::encoding`]).
+//! Not here: what is in fields with a version ([`crate::remote::encoding`]).
 
-use prost::Message;
+fulgurite_rpc::protobuf! {
+package fulgurite.tome.v1;
 
-/// No content.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Nothing {}
-
-/// A message from one tome to another.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Letter {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) set: Vec<u8>,
-    #[prost(uint32, tag = "2")]
-    pub(crate) from: u32,
-    #[prost(uint32, tag = "3")]
-    pub(crate) to: u32,
-    #[prost(bytes = "vec", tag = "4")]
-    pub(crate) body: Vec<u8>,
+service Tome {
+  // From one tome to others. No message is answered.
+  rpc Letters(stream Letter) returns (Nothing) => letters;
+  // Between the process of a set and a tome. The first message of the set has an introduction, the
+  // first of the tome a greeting. Then come tokens, and messages between the tome and the tomes in
+  // the process of the set.
+  rpc Session(stream FromSet) returns (stream ToSet) => session;
+  // Only the set may make the other calls.
+  rpc Put(stream PutPart) returns (PutReply) => put;
+  rpc Get(Named) returns (stream Chunk) => get;
+  rpc Delete(Named) returns (Nothing) => delete;
+  rpc Protected(Named) returns (Nothing) => protected;
+  rpc Status(Nothing) returns (StatusReply) => status;
+  rpc List(ListRequest) returns (ListReply) => list;
+  // Any other query of a set: a query and its reply, in chunks; each begins with its version.
+  rpc Ask(stream Chunk) returns (stream Chunk) => ask;
 }
 
-/// A message from a set to a tome, with one field set.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct FromSet {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) introduction: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) token: Vec<u8>,
-    #[prost(message, optional, tag = "3")]
-    pub(crate) letter: Option<Letter>,
+// No content.
+message Nothing {}
+
+// A message from one tome to another; `body` begins with its version.
+message Letter {
+  bytes set = 1;
+  uint32 from = 2;
+  uint32 to = 3;
+  bytes body = 4;
 }
 
-/// A message from a tome to its set, with one field set; a greeting comes with its session.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ToSet {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) greeting: Vec<u8>,
-    #[prost(uint64, tag = "2")]
-    pub(crate) session: u64,
-    #[prost(bytes = "vec", tag = "3")]
-    pub(crate) token: Vec<u8>,
-    #[prost(message, optional, tag = "4")]
-    pub(crate) letter: Option<Letter>,
+// From a set to a tome, with one field set. Introduction and token begin with their version.
+message FromSet {
+  bytes introduction = 1;
+  bytes token = 2;
+  Letter letter = 3;
 }
 
-/// A part of an object that is put; the first one announces it.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct PutPart {
-    #[prost(uint64, tag = "1")]
-    pub(crate) session: u64,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    #[prost(uint64, tag = "3")]
-    pub(crate) length: u64,
-    #[prost(bytes = "vec", tag = "4")]
-    pub(crate) bytes: Vec<u8>,
-    #[prost(uint32, repeated, tag = "5")]
-    pub(crate) avoided: Vec<u32>,
+// From a tome to its set, with one field set; the number of the session comes with a greeting.
+message ToSet {
+  bytes greeting = 1;
+  uint64 session = 2;
+  bytes token = 3;
+  Letter letter = 4;
 }
 
-/// Location of a put object; empty if the tome does not state it.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct PutReply {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) placed: Vec<u8>,
+// A part of an object that is put. The first one announces the object, and has no bytes.
+message PutPart {
+  uint64 session = 1;
+  string name = 2;
+  uint64 length = 3;
+  bytes bytes = 4;
+  // Lost tomes: the object goes to no group that has one of them.
+  repeated uint32 avoided = 5;
 }
 
-/// The name of an object.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Named {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    /// For reads: a read-back by the writer.
-    #[prost(bool, tag = "2")]
-    pub(crate) is_own: bool,
+// Location of an object that was put; empty if the tome does not state it.
+message PutReply {
+  bytes placed = 1;
 }
 
-/// A part of an object that is read.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Bytes {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(crate) bytes: Vec<u8>,
+// The name of an object.
+message Named {
+  string name = 1;
+  // For reads: the writer reads its object back.
+  bool is_own = 2;
 }
 
-/// Status of a tome.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct StatusReply {
-    #[prost(uint32, tag = "1")]
-    pub(crate) power: u32,
-    #[prost(uint32, optional, tag = "2")]
-    pub(crate) token: Option<u32>,
-    #[prost(uint64, tag = "3")]
-    pub(crate) objects: u64,
-    #[prost(uint64, tag = "4")]
-    pub(crate) unprotected_bytes: u64,
-    #[prost(uint64, tag = "5")]
-    pub(crate) unprotected_ns: u64,
-    #[prost(uint64, tag = "6")]
-    pub(crate) scrub_next: u64,
-    #[prost(uint64, tag = "7")]
-    pub(crate) scrub_spent_ns: u64,
-    #[prost(uint64, tag = "8")]
-    pub(crate) scrub_passes: u64,
-    #[prost(uint64, tag = "9")]
-    pub(crate) wakes: u64,
-    #[prost(uint64, tag = "10")]
-    pub(crate) healed: u64,
-    #[prost(string, optional, tag = "11")]
-    pub(crate) trouble: Option<String>,
-    #[prost(string, repeated, tag = "12")]
-    pub(crate) alarms: Vec<String>,
-    #[prost(uint64, tag = "13")]
-    pub(crate) to_scrub: u64,
-    #[prost(uint64, tag = "14")]
-    pub(crate) blocks: u64,
-    #[prost(uint64, repeated, tag = "15")]
-    pub(crate) wakes_by: Vec<u64>,
-    #[prost(uint64, tag = "16")]
-    pub(crate) wakes_of_a_day: u64,
-    #[prost(uint64, optional, tag = "17")]
-    pub(crate) scrub_began: Option<u64>,
-    #[prost(uint64, tag = "18")]
-    pub(crate) bad: u64,
-    #[prost(message, optional, tag = "19")]
-    pub(crate) spending: Option<Spending>,
+// A part of an object, a query or a reply.
+message Chunk {
+  bytes bytes = 1;
 }
 
-/// State of a spin-up budget.
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Spending {
-    #[prost(uint32, tag = "1")]
-    pub(crate) per_day: u32,
-    #[prost(uint32, tag = "2")]
-    pub(crate) left: u32,
-    #[prost(uint64, optional, tag = "3")]
-    pub(crate) put_off_ns: Option<u64>,
-    #[prost(uint64, tag = "4")]
-    pub(crate) overdrawn: u64,
+// Status of a tome.
+message StatusReply {
+  // Index of the power state of its disk.
+  uint32 power = 1;
+  optional uint32 token = 2;
+  uint64 objects = 3;
+  uint64 unprotected_bytes = 4;
+  uint64 unprotected_ns = 5;
+  uint64 scrub_next = 6;
+  uint64 scrub_spent_ns = 7;
+  uint64 scrub_passes = 8;
+  // Spin-ups.
+  uint64 wakes = 9;
+  uint64 healed = 10;
+  optional string trouble = 11;
+  repeated string alarms = 12;
+  uint64 to_scrub = 13;
+  uint64 blocks = 14;
+  // Spin-ups by cause, in the order of the ledger's causes.
+  repeated uint64 wakes_by = 15;
+  uint64 wakes_of_a_day = 16;
+  // Milliseconds since 1970.
+  optional uint64 scrub_began = 17;
+  uint64 bad = 18;
+  // State of the spin-up budget, if there is one.
+  Spending spending = 19;
 }
 
-/// Request for a page of names.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ListRequest {
-    #[prost(string, optional, tag = "1")]
-    pub(crate) after: Option<String>,
-    #[prost(uint32, tag = "2")]
-    pub(crate) max: u32,
+// State of a spin-up budget.
+message Spending {
+  uint32 per_day = 1;
+  uint32 left = 2;
+  optional uint64 put_off_ns = 3;
+  uint64 overdrawn = 4;
 }
 
-/// A page; a short one is the last.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ListReply {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) objects: Vec<Listed>,
+// Request for a page of names.
+message ListRequest {
+  optional string after = 1;
+  uint32 max = 2;
 }
 
-/// An object in a page.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Listed {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(uint64, tag = "2")]
-    pub(crate) blocks: u64,
-    #[prost(bytes = "vec", tag = "3")]
-    pub(crate) placed: Vec<u8>,
+// A page of names; a short one is the last.
+message ListReply {
+  repeated Listed objects = 1;
 }
 
-/// Details of an error.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Failure {
-    #[prost(uint32, tag = "1")]
-    pub(crate) kind: u32,
-    #[prost(uint32, tag = "2")]
-    pub(crate) reason: u32,
-    #[prost(string, tag = "3")]
-    pub(crate) text: String,
+// An object in a page.
+message Listed {
+  string name = 1;
+  uint64 blocks = 2;
+  bytes placed = 3;
+}
+
+// An error, in the details of the status of a call.
+message Failure {
+  // 1 not found, 2 conflict, 3 unavailable, 4 corrupt, 5 invalid, 6 internal.
+  uint32 kind = 1;
+  // 1 no object, 2 object exists, 3 given up, 4 not sent, 5 sent without an answer; 0 any other.
+  uint32 reason = 2;
+  string text = 3;
+}
 }

@@ -2,24 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use fulgurite_rpc::testing::{Authority, anonymous_client};
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::{Epoch, GroupId, TomeId};
 use fulgurite_units::TomeSetId;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tonic::{Code, Request};
+use tonic::Code;
 
-use super::world::{Authority, BACKOFF_LIMITS, BLOCK, World, draw, noise};
-use crate::remote::client::Client;
+use super::world::{BACKOFF_LIMITS, BLOCK, World, draw, noise};
 use crate::remote::dial::dial;
 use crate::remote::limits::ROUTE_MAX;
 use crate::remote::peer_network::{PeerNetwork, encode_message};
 use crate::remote::route::Route;
-use crate::remote::wire::{FromSet, Letter, PutPart};
+use crate::remote::wire::{FromSet, Letter, Named, Nothing, PutPart, calls};
 use crate::remote::{PeerName, Tls};
 use crate::{Network, TomeSet};
 
@@ -41,8 +39,8 @@ fn learned(group: u32) -> Message {
 /// Returns the answer of a tome to this identity, or the error if it does not answer.
 pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
     let name = PeerName::Tome(TomeId::new(2));
-    let channel = dial(address, name, tls).await.map_err(|error| error.to_string())?;
-    match Client::new(channel).status().await {
+    let mut client = dial(address, name, tls).await.map_err(|error| error.to_string())?;
+    match client.unary::<calls::Status>(Nothing {}).await {
         Ok(_) => Ok(Code::Ok),
         // A tome that answers sends a code of its own.
         Err(status) if status.code() == Code::Unknown => Err(status.message().to_owned()),
@@ -60,24 +58,25 @@ async fn peer_of_another_authority_or_set_is_rejected() {
 
     let name = PeerName::TokenManager.in_set(world.set);
     let other = Authority::new(&world.folder.path().join("other"));
-    let mut files = other.issue(vec![name.clone()]);
+    let mut files = other.issue(vec![name.clone()], Vec::new());
     let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
     assert!(answers(&address, &theirs).await.is_err(), "the client rejects the tome");
-    files.ca = world.authority.issue(vec![name.clone()]).ca;
+    files.ca = world.authority.issue(vec![name.clone()], Vec::new()).ca;
     let theirs = Tls::read(&files, world.set, PeerName::TokenManager).unwrap();
     let refused = answers(&address, &theirs).await;
     assert!(refused.is_err(), "the tome rejects it: {refused:?}");
 
     // From the same authority, with the name of another set.
     let set = TomeSetId::from_random(draw());
-    let files = world.authority.issue(vec![PeerName::TokenManager.in_set(set)]);
+    let files = world.authority.issue(vec![PeerName::TokenManager.in_set(set)], Vec::new());
     let wrong = Tls::read(&files, world.set, PeerName::TokenManager).unwrap_err();
     assert!(wrong.to_string().contains("no member of set"), "{wrong}");
     let forced = Tls::unchecked(&files, world.set).unwrap();
     let refused = answers(&address, &forced).await;
     assert!(refused.is_err(), "{refused:?}");
     // With two names of the set, to act as both.
-    let files = world.authority.issue(vec![name, PeerName::Tome(FIRST).in_set(world.set)]);
+    let names = vec![name, PeerName::Tome(FIRST).in_set(world.set)];
+    let files = world.authority.issue(names, Vec::new());
     let forced = Tls::unchecked(&files, world.set).unwrap();
     let refused = answers(&address, &forced).await;
     assert!(refused.is_err(), "{refused:?}");
@@ -86,17 +85,8 @@ async fn peer_of_another_authority_or_set_is_rejected() {
 #[tokio::test]
 async fn peer_without_certificate_is_rejected() {
     let (world, address) = one().await;
-    let ca = world.authority.issue(vec!["any".to_owned()]).ca;
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let ca = world.authority.issue(vec!["any".to_owned()], Vec::new()).ca;
+    let connector = anonymous_client(&ca);
     let name = PeerName::Tome(TomeId::new(2)).in_set(world.set);
     let socket = TcpStream::connect(&address).await.unwrap();
     let connected = connector.connect(ServerName::try_from(name).unwrap(), socket).await;
@@ -130,25 +120,25 @@ async fn message_with_forged_sender_is_rejected() {
     let (own, tome) = (TomeId::new(3), TomeId::new(2));
     let send = async |letters: Vec<Letter>| {
         let tls = world.tls(PeerName::Tome(own));
-        let channel = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
-        let letters = Request::new(tokio_stream::iter(letters));
-        Client::new(channel).letters(letters).await.map_err(|status| status.code())
+        let mut client = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
+        let sent = client.client_streaming::<calls::Letters>(tokio_stream::iter(letters)).await;
+        sent.map_err(|status| status.code())
     };
     let from = |from: TomeId| encode_message(world.set, from, tome, &learned(0)).unwrap();
     assert!(send(vec![from(own), from(own)]).await.is_ok());
     assert_eq!(send(vec![from(own), from(FIRST)]).await, Err(Code::PermissionDenied));
     assert_eq!(send(vec![from(tome)]).await, Err(Code::PermissionDenied));
     let mut other = from(own);
-    other.set = draw().to_vec();
+    other.set = draw().to_vec().into();
     assert_eq!(send(vec![other]).await, Err(Code::PermissionDenied), "of another set");
     let mut other = from(own);
     other.to = 5;
     assert_eq!(send(vec![other]).await, Err(Code::PermissionDenied), "for another tome");
     let mut other = from(own);
-    other.body = vec![1, 200, 1, 2];
+    other.body = vec![1, 200, 1, 2].into();
     assert_eq!(send(vec![other]).await, Err(Code::InvalidArgument), "it cannot be decoded");
     let mut newer = from(own);
-    newer.body[0] = 9;
+    newer.body = [&[9], &newer.body[1..]].concat().into();
     assert_eq!(send(vec![newer]).await, Err(Code::InvalidArgument), "of a later version");
 }
 
@@ -175,11 +165,11 @@ async fn set_sends_only_for_local_tomes_and_new_session_ends_old() {
         let letter = encode_message(world.set, TomeId::new(from), tome, &learned(0));
         vec![first.clone(), FromSet { letter, ..FromSet::default() }]
     };
-    let mut client = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
+    let mut client = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
     // A message that claims to be from a remote tome ends the session; one from a local tome does
     // not.
     let session = tokio_stream::iter(messages(4));
-    let mut incoming = client.session(session).await.unwrap();
+    let mut incoming = client.streaming::<calls::Session>(session).await.unwrap();
     let greeting = incoming.message().await.unwrap().unwrap();
     assert!(greeting.session > 0);
     while let Ok(Some(_)) = incoming.message().await {}
@@ -188,7 +178,7 @@ async fn set_sends_only_for_local_tomes_and_new_session_ends_old() {
         outgoing.send(message).await.unwrap();
     }
     let session = tokio_stream::wrappers::ReceiverStream::new(stream);
-    let mut incoming = client.session(session).await.unwrap();
+    let mut incoming = client.streaming::<calls::Session>(session).await.unwrap();
     let later = incoming.message().await.unwrap().unwrap();
     assert!(later.session > greeting.session);
     // A put of the previous session is refused, and nothing is put.
@@ -196,18 +186,22 @@ async fn set_sends_only_for_local_tomes_and_new_session_ends_old() {
         let name = "late".to_owned();
         PutPart { session, name, length: 1, ..PutPart::default() }
     };
-    let parts = vec![part(greeting.session), PutPart { bytes: vec![1], ..PutPart::default() }];
-    let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
+    let parts =
+        vec![part(greeting.session), PutPart { bytes: vec![1].into(), ..PutPart::default() }];
+    let late = client.client_streaming::<calls::Put>(tokio_stream::iter(parts)).await.unwrap_err();
     let late = crate::remote::failure::error(tome, &late);
     assert!(late.to_string().contains("its set has started another session"), "{late}");
     // Only the set may put.
     let tls = world.tls(PeerName::Tome(TomeId::new(3)));
-    let mut other = Client::new(dial(&address, PeerName::Tome(tome), &tls).await.unwrap());
-    let put = other.put(tokio_stream::iter(vec![part(later.session)])).await.unwrap_err();
+    let mut other = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
+    let parts = tokio_stream::iter(vec![part(later.session)]);
+    let put = other.client_streaming::<calls::Put>(parts).await.unwrap_err();
     assert_eq!(put.code(), Code::PermissionDenied);
-    let session = other.session(tokio_stream::iter(vec![first.clone()])).await.unwrap_err();
+    let session = tokio_stream::iter(vec![first.clone()]);
+    let session = other.streaming::<calls::Session>(session).await.unwrap_err();
     assert_eq!(session.code(), Code::PermissionDenied);
-    let read = other.get("first".to_owned(), false).await.unwrap_err();
+    let named = Named { name: "first".to_owned(), is_own: false };
+    let read = other.server_streaming::<calls::Get>(named).await.unwrap_err();
     assert_eq!(read.code(), Code::PermissionDenied);
     drop((outgoing, incoming));
 }

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use expect_test::{Expect, expect};
+use fulgurite_rpc::prost::Message as _;
 use fulgurite_tome_core::{TomeError, TomeId};
 use fulgurite_units::ErrorKind;
-use prost::Message as _;
 
 use crate::TomesError;
-use crate::remote::client::CALLS;
 use crate::remote::failure::{error, status};
 use crate::remote::{TomeAddress, TomesFile};
 
@@ -115,43 +114,6 @@ fn errors_round_trip_over_the_wire() {
     assert!(matches!(unknown, TomesError::Unanswered { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Busy { tome })), TomesError::Away { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Stopped)), TomesError::Unanswered { .. }));
-}
-
-/// Compares the published proto file with the messages defined here.
-#[test]
-fn proto_file_matches_wire_messages() {
-    let text = include_str!("../../../proto/tome.proto");
-    for call in CALLS {
-        let name = call.strip_prefix("/fulgurite.tome.v1.Tome/").unwrap();
-        assert!(text.contains(&format!("  rpc {name}(")), "{name}");
-    }
-    assert_eq!(text.matches("  rpc ").count(), CALLS.len());
-    let rust = include_str!("../wire.rs");
-    let mut fields = Vec::new();
-    let mut message = String::new();
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("message ") {
-            message = rest.split(' ').next().unwrap().to_owned();
-        }
-        let field = line.strip_prefix("  ").and_then(|line| line.strip_suffix(';'));
-        if let Some((left, tag)) = field.and_then(|field| field.split_once(" = ")) {
-            let name = left.split(' ').next_back().unwrap();
-            fields.push((message.clone(), name.to_owned(), tag.to_owned()));
-        }
-    }
-    let mut found = Vec::new();
-    let mut tag = String::new();
-    for line in rust.lines() {
-        if let Some(rest) = line.strip_prefix("pub(crate) struct ") {
-            message = rest.split(' ').next().unwrap().to_owned();
-        } else if let Some((_, rest)) = line.split_once("tag = \"") {
-            tag = rest.split('"').next().unwrap().to_owned();
-        } else if let Some(rest) = line.strip_prefix("    pub(crate) ") {
-            let name = rest.split(':').next().unwrap().to_owned();
-            found.push((message.clone(), name, tag.clone()));
-        }
-    }
-    assert_eq!(found, fields);
 }
 
 #[test]

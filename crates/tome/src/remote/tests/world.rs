@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
+use fulgurite_rpc::testing::Authority;
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::token::{FromTokenManager, ToTokenManager};
 use fulgurite_tome_core::{Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Duration, ManualClock, Ratio, Seed, TomeSetId, UnixTime};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::remote::{
-    BackoffLimits, PeerName, RemoteOptions, RemoteTome, ServerOptions, Tls, TlsFiles, TomeServer,
+    BackoffLimits, PeerName, RemoteOptions, RemoteTome, ServerOptions, Tls, TomeServer,
 };
 use crate::{
     Entropy, FaultInjector, Network, RemoteHandle, SetOptions, StandaloneOptions, StandaloneTome,
@@ -39,38 +39,6 @@ pub(super) const BACKOFF_LIMITS: BackoffLimits = BackoffLimits {
     min: std::time::Duration::from_millis(1),
     max: std::time::Duration::from_millis(50),
 };
-
-/// A certificate authority.
-pub(super) struct Authority {
-    folder: PathBuf,
-    issuer: Issuer<'static, KeyPair>,
-    made: AtomicU64,
-}
-
-impl Authority {
-    pub(super) fn new(folder: &Path) -> Self {
-        std::fs::create_dir_all(folder).unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let own = params.self_signed(&key).unwrap();
-        std::fs::write(folder.join("ca.pem"), own.pem()).unwrap();
-        let issuer = Issuer::new(params, key);
-        Self { folder: folder.to_owned(), issuer, made: AtomicU64::new(0) }
-    }
-
-    /// Issues a certificate with these names.
-    pub(super) fn issue(&self, names: Vec<String>) -> TlsFiles {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(names).unwrap();
-        let signed = params.signed_by(&key, &self.issuer).unwrap();
-        let path = |kind| self.folder.join(format!("{number}.{kind}"));
-        std::fs::write(path("pem"), signed.pem()).unwrap();
-        std::fs::write(path("key"), key.serialize_pem()).unwrap();
-        TlsFiles { ca: self.folder.join("ca.pem"), certificate: path("pem"), key: path("key") }
-    }
-}
 
 /// A proxy before a tome that can cut connections.
 pub(super) struct Proxy {
@@ -187,7 +155,7 @@ impl World {
 
     /// Writes the set's file for one of its processes, with all tomes at these addresses.
     pub(super) fn file(&self, name: PeerName, addresses: &BTreeMap<TomeId, SocketAddr>) -> PathBuf {
-        let files = self.authority.issue(vec![name.in_set(self.set)]);
+        let files = self.authority.issue(vec![name.in_set(self.set)], Vec::new());
         let (certificate, key) = (files.certificate.display(), files.key.display());
         let tome = |(tome, address)| format!("{tome} = {{ address = \"{address}\" }}\n");
         let tomes: String = addresses.iter().map(tome).collect();
@@ -196,7 +164,7 @@ impl World {
              key = \"{key}\"\n[tomes]\n{tomes}",
             self.set
         );
-        let path = self.authority.folder.join(format!("{}.toml", name.in_set(self.set)));
+        let path = self.authority.folder().join(format!("{}.toml", name.in_set(self.set)));
         std::fs::write(&path, text).unwrap();
         path
     }
@@ -216,7 +184,7 @@ impl World {
     }
 
     pub(super) fn tls(&self, name: PeerName) -> Tls {
-        let files = self.authority.issue(vec![name.in_set(self.set)]);
+        let files = self.authority.issue(vec![name.in_set(self.set)], Vec::new());
         Tls::read(&files, self.set, name).unwrap()
     }
 
