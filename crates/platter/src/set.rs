@@ -6,9 +6,9 @@
 //!                   ^ not written: zeros
 //! ```
 //!
-//! Redundancy platters are platters like any other: the encoder computes their user bytes, which are
-//! written with a [`crate::PlatterWriter`], which adds their own inner redundancy. Memory is one
-//! column of `set_span` layers of the set, whatever the size of a track.
+//! Redundancy platters are platters like any other: the encoder computes their user bytes, which
+//! are written with a [`crate::PlatterWriter`], which adds their own inner redundancy. Memory is
+//! one column of `set_span` layers of the set, whatever the size of a track.
 
 use fulgurite_codes::small::{Reconstruction, SmallCode};
 use fulgurite_units::PlatterId;

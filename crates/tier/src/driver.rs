@@ -21,7 +21,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -30,8 +30,8 @@ use fulgurite_units::{Clock, Controller, Duration, Instant, Outbox};
 /// How long the thread sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Messages that are handled in one turn, before time is looked at again.
-pub const MESSAGES_PER_TURN_MAX: usize = 64;
+/// Messages that are handled in one turn, before the clock is read again.
+const MESSAGES_PER_TURN_MAX: usize = 64;
 
 type Event<A> = <<A as Actor>::Controller as Controller>::Event;
 type Command<A> = <<A as Actor>::Controller as Controller>::Command;
@@ -51,9 +51,6 @@ pub trait Actor: Sized + Send + 'static {
     /// Returns the part that the driver works with.
     fn core(&mut self) -> &mut Core<Self>;
 
-    /// Called once, before the first message.
-    fn begin(&mut self) {}
-
     /// Handles a message: mostly, queues the events that follow from it.
     fn handle(&mut self, message: Self::Message);
 
@@ -69,11 +66,6 @@ pub trait Actor: Sized + Send + 'static {
     /// Returns when a turn is due even if no message comes.
     fn deadline(&mut self) -> Option<Instant> {
         None
-    }
-
-    /// Returns when the controller gets its timer event.
-    fn timer(&mut self) -> Option<Instant> {
-        self.core().controller.deadline()
     }
 
     /// Refuses what waits, once. What runs may finish.
@@ -282,17 +274,6 @@ impl<M> std::fmt::Debug for Messages<M> {
     }
 }
 
-/// What comes out of an inbox.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Received<M> {
-    /// A message.
-    Message(M),
-    /// Time may have passed.
-    Nothing,
-    /// The order to stop, or the last sender is gone.
-    Stop,
-}
-
 /// Creates an inbox for at most this many waiting messages, whose receiver wakes when a manual
 /// clock is advanced.
 #[must_use]
@@ -325,12 +306,6 @@ impl<M> Inbox<M> {
         })
     }
 
-    /// Orders the thread to stop, after the messages that wait.
-    pub fn send_stop(&self) {
-        // The thread may have ended already.
-        let _ = self.sender.send(Envelope::Stop);
-    }
-
     fn wake(&self) {
         // A full inbox is as good: the thread looks at clock and flags after each turn.
         if !self.signals.is_woken.swap(true, Ordering::AcqRel)
@@ -343,39 +318,13 @@ impl<M> Inbox<M> {
 
 impl<M> Messages<M> {
     /// Waits for the next message, until this time of the clock.
-    #[must_use]
-    pub fn next(&self, clock: &Clock, until: Option<Instant>) -> Received<M> {
+    fn next(&self, clock: &Clock, until: Option<Instant>) -> Option<Envelope<M>> {
         let now = clock.passed();
-        let envelope = match clock.sleep_until(until.unwrap_or(now + IDLE)) {
-            Some(time) => self.receiver.recv_timeout(time.into()),
+        match clock.sleep_until(until.unwrap_or(now + IDLE)) {
+            Some(time) => self.receiver.recv_timeout(time.into()).ok(),
             // A manual clock advances only when its owner turns it, which wakes the thread.
-            None if until.is_some_and(|until| until <= now) => Err(RecvTimeoutError::Timeout),
-            None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match envelope {
-            Ok(envelope) => self.open(envelope),
-            Err(RecvTimeoutError::Timeout) => Received::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Received::Stop,
-        }
-    }
-
-    /// Returns what already waits.
-    pub fn try_next(&self) -> Option<Received<M>> {
-        match self.receiver.try_recv() {
-            Ok(envelope) => Some(self.open(envelope)),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Received::Stop),
-        }
-    }
-
-    fn open(&self, envelope: Envelope<M>) -> Received<M> {
-        match envelope {
-            Envelope::Message(message) => Received::Message(message),
-            Envelope::Wake => {
-                self.signals.is_woken.store(false, Ordering::Release);
-                Received::Nothing
-            }
-            Envelope::Stop => Received::Stop,
+            None if until.is_some_and(|until| until <= now) => None,
+            None => self.receiver.recv().ok(),
         }
     }
 }
@@ -416,16 +365,11 @@ impl<M: Send + 'static> Driver<M> {
         &self.inbox
     }
 
-    /// Whether [`stop`](Self::stop) was called.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-
     /// Stops the thread after the messages that wait: what runs finishes, what waits is refused.
     /// Returns when the thread has ended.
     pub fn stop(&self) {
-        self.inbox.send_stop();
+        // The thread may have ended already.
+        let _ = self.inbox.sender.send(Envelope::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         // A worker or the thread itself may hold the last handle, and no thread can join itself.
@@ -443,10 +387,7 @@ impl<M> Drop for Driver<M> {
 }
 
 fn run<A: Actor>(mut actor: A, messages: &Messages<A::Message>) {
-    let mut served = catch_panic(|| {
-        actor.begin();
-        serve(&mut actor, messages);
-    });
+    let mut served = catch_panic(|| serve(&mut actor, messages));
     while let Err(panicked) = served {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default();
@@ -464,24 +405,24 @@ fn run<A: Actor>(mut actor: A, messages: &Messages<A::Message>) {
 fn serve<A: Actor>(actor: &mut A, messages: &Messages<A::Message>) {
     actor.settle();
     while !(actor.core().is_stopping && actor.is_idle()) {
-        let due = [actor.timer(), actor.deadline()].into_iter().flatten().min();
+        let own = actor.deadline();
         let core = actor.core();
         let alarm = core.alarms.first_key_value().map(|((at, _), _)| *at);
-        let due = due.into_iter().chain(alarm).min();
-        let mut received = Some(messages.next(&core.clock, due));
+        let due = [own, core.controller.deadline(), alarm].into_iter().flatten().min();
+        let mut received = messages.next(&core.clock, due);
         let mut left = MESSAGES_PER_TURN_MAX;
         while let Some(next) = received {
             left -= 1;
             match next {
-                Received::Message(message) => actor.handle(message),
-                Received::Nothing => {}
-                Received::Stop => {
+                Envelope::Message(message) => actor.handle(message),
+                Envelope::Wake => messages.signals.is_woken.store(false, Ordering::Release),
+                Envelope::Stop => {
                     stop(actor);
                     left = 0;
                 }
             }
             actor.settle();
-            received = if left > 0 { messages.try_next() } else { None };
+            received = if left > 0 { messages.receiver.try_recv().ok() } else { None };
         }
         if messages.signals.is_dropped.load(Ordering::Acquire) {
             stop(actor);
@@ -504,11 +445,12 @@ fn pass_time<A: Actor>(actor: &mut A) {
         actor.ring(alarm);
         actor.settle();
     }
-    let now = actor.core().now();
-    if actor.timer().is_some_and(|at| at <= now) {
+    let core = actor.core();
+    if core.controller.deadline().is_some_and(|at| at <= core.now()) {
         actor.step(A::TIMER);
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests send and stop from several threads")]
 mod tests;

@@ -14,7 +14,7 @@
 //! fail_points             where a test may kill the process
 //! progress                bytes done of a long operation
 //! entropy                 random bytes, injected
-//! watch                   live events for subscribers, which are waited for by nobody
+//! watch                   live events for subscribers that nothing waits for
 //! driver                  the thread of a controller: inbox, alarms, stop, panics
 //! ```
 //!

@@ -105,8 +105,8 @@ pub(crate) struct PendingRow(pub(crate) Pending);
 pub(crate) struct DeltaRow {
     pub(crate) change: Change,
     pub(crate) is_folded: bool,
-    /// Location of its bytes in the file beside the store. `None` if it is applied and the store was
-    /// rebuilt.
+    /// Location of its bytes in the file beside the store. `None` if it is applied and the store
+    /// was rebuilt.
     pub(crate) slot: Option<Slot>,
 }
 

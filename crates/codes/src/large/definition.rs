@@ -29,8 +29,8 @@
 //! is `s_k(x(i)) = g(i)`, one value for the whole chunk: G is a Cauchy matrix with scaled columns,
 //! so every square submatrix is invertible and any R losses can be reconstructed (the code is MDS).
 //!
-//! The same code as equations: for each power k = 0 .. m-1 the sum over all points x of `c(x) x^k` is
-//! zero, where points of numbers R .. m-1 carry values that are not kept.
+//! The same code as equations: for each power k = 0 .. m-1 the sum over all points x of `c(x) x^k`
+//! is zero, where points of numbers R .. m-1 carry values that are not kept.
 //!
 //! The functions here are the slow, scalar reference of [`crate::LargeCode`], for tests and for
 //! writers of another reader. Bulk data does not go through them.

@@ -244,7 +244,7 @@ fn unreadable_set_row_is_reported_and_others_continue() {
     let second = bench.plan();
     for set in [first, second] {
         let spoil = move |tx: &mut Transaction<'_>| -> Result<()> {
-            Ok(tx.put(SETS, set.to_bytes().to_vec(), vec![3, 0xFF])?)
+            Ok(tx.put(SETS, set.to_bytes().to_vec(), vec![1, 0xFF])?)
         };
         bench.context.committer.commit_blocking(spoil).unwrap();
     }
