@@ -60,13 +60,13 @@ def test_restore_events_stream_until_the_archive_stops(start: Start) -> None:
     s3.create_bucket(Bucket="watched")
     s3.put_object(Bucket="watched", Key="deep", Body=b"deep", StorageClass="DEEP_ARCHIVE")
     with watching(server) as seen:
-        name, scene = next(seen)
-        assert name == "scene"
-        shape = scene["shape"]
-        assert len(scene["library"]["shuttles"]) == shape["panels"] * shape["shuttles_per_panel"]
+        name, snapshot = next(seen)
+        assert name == "snapshot"
+        shape = snapshot["shape"]
+        assert len(snapshot["library"]["shuttles"]) == shape["panels"] * shape["shuttles_per_panel"]
         server.seal()
         restore(s3, "watched", "deep", tier="Standard")
-        last, outcomes = scene["step"], []
+        last, outcomes = snapshot["step"], []
         while "read" not in outcomes:
             name, step = next(seen)
             assert (name, step["step"]) == ("step", last + 1)

@@ -73,7 +73,7 @@ class Place:
     is_spare: bool = False
     heal_seconds: float = HEAL_SECONDS
     # Other lines of the status and of the metrics that name it than those of a tier of objects.
-    status: str = "trouble"
+    status: str = "failure"
     metrics: str = "none"
     # What it may say in place of the cause.
     cause: str = "none"
@@ -98,7 +98,7 @@ PLACES = {
     "archive": Place(
         "data",
         "archive",
-        status="catalog|disk|trouble|pipeline",
+        status="catalog|disk|failure|pipeline",
         metrics=r'fulgurite_(catalog_writable 0|free_bytes 0|job_state\{job="tending",.*g"\} 1)',
     ),
     # Disks that did not come up back off for a minute, and are then spun up by the next request, or
@@ -288,7 +288,7 @@ class Rig:
             status = self.admin_status()
         self.report = f"{ready}\n{found}\n{status}"
         causes = f"{fault.cause}|{place.cause}"
-        named = rf"^({place.status}|trouble +moving-{place.tier}) *.*({causes})"
+        named = rf"^({place.status}|failure +moving-{place.tier}) *.*({causes})"
         return bool(re.search(named, status, re.MULTILINE))
 
     def is_unaffected(self, fault: Fault) -> bool:

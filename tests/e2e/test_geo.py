@@ -139,7 +139,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     here = sorted(path.name for path in tmp_path.iterdir())
     assert here == ["records.toml"], "the doctor makes no site, and leaves nothing"
     seen = json_of(geo(sites, "status"), UNAVAILABLE)
-    assert not seen["is_open"] and all("trouble" in site["table"] for site in seen["sites"]), seen
+    assert not seen["is_open"] and all("failure" in site["table"] for site in seen["sites"]), seen
     assert json_of(geo(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
     refused(geo(sites, "init"), CONFIG, "has rows")
 
@@ -163,7 +163,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     all_there(server, SIZES | LATER)
     seen = json_of(geo(sites, "status"))
     assert seen["is_open"] and not seen["is_well"], seen
-    assert "trouble" in seen["sites"][1]["table"] and "trouble" in seen["sites"][1]["blobs"], seen
+    assert "failure" in seen["sites"][1]["table"] and "failure" in seen["sites"][1]["blobs"], seen
     assert json_of(geo(sites, "heal"), PARTIAL)["missing"] > 0
     assert not (tmp_path / "oslo").exists(), "nothing starts again where a site was lost"
 

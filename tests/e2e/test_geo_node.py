@@ -203,7 +203,7 @@ def test_objects_stay_available_while_a_node_is_killed(nodes: Nodes, server: Ser
     all_there(server, SIZES | LATER)
     seen = json_of(nodes.geo("status"))
     assert seen["is_open"] and not seen["is_well"], seen
-    assert "127.0.0.1" in seen["sites"][1]["table"]["trouble"], seen
+    assert "127.0.0.1" in seen["sites"][1]["table"]["failure"], seen
 
     # It keeps nothing: the same again serves what is in the stores.
     nodes.serve("oslo")

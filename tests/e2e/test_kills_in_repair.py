@@ -42,11 +42,16 @@ BUCKET = "kept"
 # Commands that take longer do not end at all.
 END_SECONDS = 300.0
 KILLED = -9
-# A tome that is not lost is not surveyed.
+# A tome that is not lost is not inventoried.
 USAGE = 2
 OBJECTS = 60
 # Fail points that the move of a member slot passes, in this order.
-SLOT_MOVE_POINTS = ["tomes-moves-planned", "tomes-adopted", "tomes-names-moved", "tomes-seat-kept"]
+SLOT_MOVE_POINTS = [
+    "tomes-moves-planned",
+    "tomes-adopted",
+    "tomes-names-moved",
+    "tomes-slot-recorded",
+]
 TOMES = 5
 EACH = {
     "profile": "demo",
@@ -317,13 +322,15 @@ def test_inventory_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(store)
 
-    survey = Command(archive, ["tomes", "survey", "1", *archive.place()], lose, ends=(0, USAGE))
+    inventory = Command(
+        archive, ["tomes", "inventory", "1", *archive.place()], lose, ends=(0, USAGE)
+    )
     lose()
-    survey.finish()
+    inventory.finish()
     lose()
-    points = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"]
-    survey.kill_over_and_over({point: [0] for point in points})
-    survey.finish()
+    points = ["tomes-inventoried", "tomes-metadata-rebuilt", "tomes-metadata-recorded"]
+    inventory.kill_over_and_over({point: [0] for point in points})
+    inventory.finish()
     archive.check()
     archive.check_without_each(1)
 

@@ -125,10 +125,10 @@ def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path
     assert spun_up[0] == spun_up[1], "status spins up no disk"
 
     read_all(s3)
-    wakes = [json.loads(line) for line in ask(server, "ledger", "--json").stdout.splitlines()]
+    spin_ups = [json.loads(line) for line in ask(server, "ledger", "--json").stdout.splitlines()]
     causes = {
-        wake["cause"] if isinstance(wake["cause"], str) else next(iter(wake["cause"]))
-        for wake in wakes
+        spin_up["cause"] if isinstance(spin_up["cause"], str) else next(iter(spin_up["cause"]))
+        for spin_up in spin_ups
     }
     assert {"init", "write", "request"} <= causes, causes
     page = server.fetch("/metrics")[1].decode()
@@ -148,7 +148,7 @@ def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path
 
 def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> None:
     """Five of eight disks spin up for a restore; all when one of the five is damaged."""
-    needed = {"wakes": {"needed": {"spare": 0}}}
+    needed = {"spin_ups": {"needed": {"spare": 0}}}
     server = make(tmp_path, policy=needed, rated_spinups=2)
     s3 = begin(server)
     put_all(server, s3)
@@ -158,8 +158,8 @@ def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> No
 
     def spun_up() -> list[list[int]]:
         lines = ask(server, "ledger", "--json").stdout.splitlines()
-        wakes = [json.loads(line) for line in lines]
-        return [wake["places"] for wake in wakes if "request" in wake["cause"]]
+        spin_ups = [json.loads(line) for line in lines]
+        return [spin_up["places"] for spin_up in spin_ups if "request" in spin_up["cause"]]
 
     def get(name: str) -> None:
         restore(s3, BUCKET, name)
@@ -221,7 +221,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
     read_all(s3)
     status = run_json(server, "status")
     disks = [disk for group in status["groups"] for disk in group["disks"]]
-    assert [disk["place"] for disk in disks if "trouble" in disk] == [place], status
+    assert [disk["place"] for disk in disks if "failure" in disk] == [place], status
     shown = ask(server, "status").stdout
     assert "has lost redundancy" in shown, shown
     assert f"disk {place}: " in shown, shown
@@ -233,7 +233,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
     report = run_json(server, "replace", str(place))
     assert report["problems"] == [], report
     disks = [disk for group in run_json(server, "status")["groups"] for disk in group["disks"]]
-    assert not [disk for disk in disks if "trouble" in disk], disks
+    assert not [disk for disk in disks if "failure" in disk], disks
     assert run_json(server, "verify")["lost"] == 0
     assert ask(server, "replace", "99").returncode == 2
 
@@ -353,7 +353,7 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
         ({"rack": {"policy": {"idle": "1m"}}}, ["rack.policy.idle", "rack.idle"]),
         ({"rack": {"policy": {"haste": 1}}}, ["config.toml", "haste"]),
         (
-            {"rack": {"policy": {"wakes": {"needed": {"spare": 0}}}, "verify": "never"}},
+            {"rack": {"policy": {"spin_ups": {"needed": {"spare": 0}}}, "verify": "never"}},
             ["rack.verify", "needed", "verifications"],
         ),
         ({"rack": {"rated_spinups": 0}}, ["rack.rated_spinups", "300000"]),

@@ -199,10 +199,10 @@ def test_interrupted_upload_stays_unconfirmed(start: Start) -> None:
     server.start()
     s3.delete_object(Bucket=BUCKET, Key="deleted")
     status = server.status()
-    assert status["bodies_in_doubt"] == 2
-    assert [body["key"] for body in status["objects_in_doubt"]] == ["alone", "both"]
+    assert status["bodies_unconfirmed"] == 2
+    assert [body["key"] for body in status["objects_unconfirmed"]] == ["alone", "both"]
     text = server.run("admin", "status", "--data", str(server.data)).stdout
-    assert "in doubt   2 bodies" in text and f"{BUCKET}/alone: 6 B" in text
+    assert "unconfirmed  2 bodies" in text and f"{BUCKET}/alone: 6 B" in text
     assert shown(s3) == {"both": b"first"}
     server.stop()
     shutil.rmtree(server.data / "catalog")
@@ -211,16 +211,16 @@ def test_interrupted_upload_stays_unconfirmed(start: Start) -> None:
     assert f'"both" in bucket "{BUCKET}"' in done.stdout, done.stdout
     server.start()
     assert shown(s3) == {"both": b"first"}
-    assert server.status()["bodies_in_doubt"] == 2
+    assert server.status()["bodies_unconfirmed"] == 2
     for flags, both in (["--salvage"], b"second"), (["--salvage", "--earliest"], b"first"):
         server.stop()
         done = server.run("recover", "--data", str(server.data), *flags)
         assert done.returncode == 0, done.stderr
         server.start()
         assert shown(s3) == {"alone": b"second", "both": both}
-        assert [body["key"] for body in server.status()["objects_in_doubt"]] == ["both"]
+        assert [body["key"] for body in server.status()["objects_unconfirmed"]] == ["both"]
     s3.delete_object(Bucket=BUCKET, Key="both")
-    assert server.status()["bodies_in_doubt"] == 0
+    assert server.status()["bodies_unconfirmed"] == 0
 
 
 def shown(s3: Any) -> dict[str, bytes]:

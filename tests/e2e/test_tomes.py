@@ -76,9 +76,9 @@ def begin(server: Server) -> Any:
     return s3
 
 
-def wakes(server: Server) -> list[int]:
+def spin_ups(server: Server) -> list[int]:
     """Return the number of spin-ups of each disk."""
-    return [tome["wakes"] for tome in run_json(server, "status")["tomes"]]
+    return [tome["spin_ups"] for tome in run_json(server, "status")["tomes"]]
 
 
 def pieces(server: Server) -> dict[int, int]:
@@ -100,16 +100,16 @@ def test_glacier_ir_is_stored_on_tomes_and_read_at_once(make: Make, tmp_path: Pa
         return all(tome["power"] == "standby" for tome in run_json(server, "status")["tomes"])
 
     wait_until("all disks are asleep", asleep)
-    before = wakes(server)
+    before = spin_ups(server)
     for _ in range(3):
         listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
         assert {item["Key"] for item in listed} == set(SIZES)
         for name in SIZES:
             assert s3.head_object(Bucket=BUCKET, Key=name)["StorageClass"] == "GLACIER_IR"
-    assert wakes(server) == before, "looking wakes nobody"
+    assert spin_ups(server) == before, "a status spins up no disk"
     for name in SIZES:
         assert read(s3, BUCKET, name) == body(name), name
-    assert sum(wakes(server)) > sum(before)
+    assert sum(spin_ups(server)) > sum(before)
     part = s3.get_object(Bucket=BUCKET, Key="large", Range="bytes=12345678-12355678")
     assert part["Body"].read() == body("large")[12345678:12355679]
     page = server.fetch("/metrics")[1].decode()

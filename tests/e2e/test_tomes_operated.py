@@ -15,7 +15,7 @@ from typing import Any
 
 from harness import KEYS, Server, binary, read, wait_until
 from test_events import watching
-from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, run_json, wakes
+from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, ask, body, run_json, spin_ups
 from test_tomes import make as make
 from test_tomes_watched import TARGET, Model
 
@@ -57,15 +57,15 @@ def watch_it_move(server: Server, lost: int) -> None:
     """Wait until the member slot of a lost tome has moved, and the set is healthy again."""
     with watching(server, TARGET) as seen:
         model = Model(seen)
-        if model.scene["is_well"]:
-            assert (model.scene["out"], model.scene["moves"]) == ([lost], []), model.scene
+        if model.snapshot["is_well"]:
+            assert (model.snapshot["out"], model.snapshot["moves"]) == ([lost], []), model.snapshot
             return  # It was done before anybody looked.
-        assert model.scene["leaving"] == [lost], model.scene
+        assert model.snapshot["leaving"] == [lost], model.snapshot
         model.until("it is out", lambda model: [one for one in model.of("leaving") if one["out"]])
-        model.until("all is well again", lambda model: model.scene["is_well"])
-        done = [one["done"] for one in model.of("seat") if "trouble" not in one]
+        model.until("all is well again", lambda model: model.snapshot["is_well"])
+        done = [one["done"] for one in model.of("slot-move") if "failure" not in one]
         assert done and done == sorted(done), done
-        assert [one["from"] for one in model.of("seat-moved")] == [lost]
+        assert [one["from"] for one in model.of("slot-moved")] == [lost]
         assert any("rebuilt" in one["alarm"] for one in model.of("alarm")), model.of("alarm")
         assert any(why.startswith(f"tome {lost}: ") for why in model.cleared), model.cleared
 
@@ -74,16 +74,16 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     """Lose the tome with most pieces; read, rebuild, compare, scrub, add, retire."""
     server = make(tmp_path, **SHAPE)
     s3 = begin(server)
-    before = wakes(server)
+    before = spin_ups(server)
     compared = report(done(server, "verify"))
     assert (compared["groups"], compared["agree"], compared["problems"]) == (1, 1, []), compared
     assert compared["signatures"] == 3
-    assert wakes(server) == before, "comparing wakes nobody"
+    assert spin_ups(server) == before, "a comparison spins up no disk"
     ledger = [json.loads(line) for line in done(server, "ledger").stdout.splitlines()]
-    causes = [wake["cause"] for wake in ledger]
+    causes = [spin_up["cause"] for spin_up in ledger]
     named = {cause if isinstance(cause, str) else next(iter(cause)) for cause in causes}
     assert named >= {"init", "write"}, named
-    assert [wake["at"] for wake in ledger] == sorted((w["at"] for w in ledger), reverse=True)
+    assert [spin_up["at"] for spin_up in ledger] == sorted((w["at"] for w in ledger), reverse=True)
     pieces = {tome["tome"]: tome["pieces"] for tome in run_json(server, "status")["tomes"]}
     lost = max(pieces, key=lambda tome: pieces[tome])
     here = done(server, "rebuild", str(lost))
@@ -121,7 +121,7 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     all_there(s3)
     rebuilt = done(server, "rebuild", str(lost))
     assert rebuilt.returncode == 0, f"{rebuilt.stdout}{rebuilt.stderr}"
-    assert report(rebuilt) == {"tome": lost, "seats": 0, "of": 0, "problems": []}
+    assert report(rebuilt) == {"tome": lost, "slots": 0, "of": 0, "problems": []}
     seen = run_json(server, "status")
     assert (seen["is_well"], seen["out"], seen["moves"]) == (True, [lost], []), seen
     all_there(s3)
@@ -146,18 +146,18 @@ def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path
     begin(server)
     pieces = {tome["tome"]: tome["pieces"] for tome in run_json(server, "status")["tomes"]}
     lost = max(pieces, key=lambda tome: pieces[tome])
-    here = done(server, "survey", str(lost))
+    here = done(server, "inventory", str(lost))
     assert here.returncode == USAGE and "is not lost" in here.stderr, here.stderr
-    assert done(server, "survey", "77").returncode == NOT_FOUND
-    expected = {"tome": lost, "is_regained": True, "pieces": pieces[lost], "bad": 0, "problems": []}
+    assert done(server, "inventory", "77").returncode == NOT_FOUND
+    expected = {"tome": lost, "is_rebuilt": True, "pieces": pieces[lost], "bad": 0, "problems": []}
 
     server.stop()
     shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
     s3 = server.start().s3()
     all_there(s3)
-    surveyed = done(server, "survey", str(lost))
-    assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
-    assert report(surveyed) == expected | {"is_regained": False, "pieces": 0}
+    inventoried = done(server, "inventory", str(lost))
+    assert inventoried.returncode == 0, f"{inventoried.stdout}{inventoried.stderr}"
+    assert report(inventoried) == expected | {"is_rebuilt": False, "pieces": 0}
     reasons = run_json(server, "status")["reasons"]
     assert any("was read whole" in why for why in reasons), reasons
     server.stop()
@@ -169,9 +169,9 @@ def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path
 
     server.stop()
     shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}" / "awake")
-    surveyed = done(server, "survey", str(lost))
-    assert surveyed.returncode == 0, f"{surveyed.stdout}{surveyed.stderr}"
-    assert report(surveyed) == expected
+    inventoried = done(server, "inventory", str(lost))
+    assert inventoried.returncode == 0, f"{inventoried.stdout}{inventoried.stderr}"
+    assert report(inventoried) == expected
     s3 = server.start().s3()
     assert run_json(server, "status")["is_well"], run_json(server, "status")
     all_there(s3)

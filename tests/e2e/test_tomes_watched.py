@@ -14,7 +14,7 @@ from test_tomes import make as make
 
 TARGET = "/-/tomes-events"
 # One group of three, and nobody else. Disks turn as long as by default: a disk that was put down
-# sooner could be woken again between what is asked of the status and what is read of the stream.
+# sooner could be spun_up again between what is asked of the status and what is read of the stream.
 SHAPE = {
     "count": 3,
     "groups": "2+1",
@@ -31,9 +31,9 @@ class Model:
     def __init__(self, seen: Iterator[tuple[str, Any]]) -> None:
         """Begin with the snapshot, which is the first event."""
         self.seen = seen
-        name, scene = next(seen)
-        assert (name, scene["step"]) == ("scene", 0), scene
-        self.scene = scene["tomes"]
+        name, snapshot = next(seen)
+        assert (name, snapshot["step"]) == ("snapshot", 0), snapshot
+        self.snapshot = snapshot["tomes"]
         self.last, self.happened, self.missed = 0, [], 0
         self.raised: list[str] = []
         self.cleared: list[str] = []
@@ -45,18 +45,20 @@ class Model:
             assert data["step"] == self.last + 1, data
             self.last = data["step"]
             self.happened.append(data["happened"])
-        elif name == "look":
-            self.raised += data["look"]["raised"]
-            self.cleared += data["look"]["cleared"]
-            known = {tome["tome"]: tome for tome in self.scene["tomes"]}
-            known |= {tome["tome"]: tome for tome in data["look"]["tomes"]["tomes"]}
-            self.scene = data["look"]["tomes"] | {"tomes": [known[tome] for tome in sorted(known)]}
+        elif name == "poll":
+            self.raised += data["poll"]["raised"]
+            self.cleared += data["poll"]["cleared"]
+            known = {tome["tome"]: tome for tome in self.snapshot["tomes"]}
+            known |= {tome["tome"]: tome for tome in data["poll"]["tomes"]["tomes"]}
+            self.snapshot = data["poll"]["tomes"] | {
+                "tomes": [known[tome] for tome in sorted(known)]
+            }
         elif name == "missed":
             assert data["step"] == self.last + data["missed"], data
             self.last, self.missed = data["step"], self.missed + data["missed"]
-            name, scene = next(self.seen)
-            assert (name, scene["step"]) == ("scene", self.last), scene
-            self.scene = scene["tomes"]
+            name, snapshot = next(self.seen)
+            assert (name, snapshot["step"]) == ("snapshot", self.last), snapshot
+            self.snapshot = snapshot["tomes"]
         return name
 
     def of(self, kind: str) -> list[Any]:
@@ -84,7 +86,7 @@ def test_put_events_stream_and_slow_reader_blocks_nobody(make: Make, tmp_path: P
     s3.create_bucket(Bucket=BUCKET)
     with watching(server, TARGET) as slow, watching(server, TARGET) as seen:
         model = Model(seen)
-        assert model.scene["is_well"] and len(model.scene["tomes"]) == SHAPE["count"]
+        assert model.snapshot["is_well"] and len(model.snapshot["tomes"]) == SHAPE["count"]
         for name in SIZES:
             s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER_IR")
         wait_until("all is on tomes", lambda: server.status()["objects_staged"] == 0, MOVED_WITHIN)
@@ -103,12 +105,12 @@ def test_put_events_stream_and_slow_reader_blocks_nobody(make: Make, tmp_path: P
             return all(now[tome] == power == "standby" for tome, power in powers.items())
 
         model.until("the events lead to what status says", as_status)
-        before = {tome["tome"]: tome["wakes"] for tome in model.scene["tomes"]}
-        wakes = {tome["tome"]: tome["wakes"] for tome in run_json(server, "status")["tomes"]}
-        for tome, count in wakes.items():
-            woken = [one for one in model.of("power") if one["tome"] == tome and "cause" in one]
-            # Those of before, and those that were seen; the scene may have the first of them.
-            assert before[tome] <= count <= before[tome] + len(woken), (tome, count, woken)
+        before = {tome["tome"]: tome["spin_ups"] for tome in model.snapshot["tomes"]}
+        spin_ups = {tome["tome"]: tome["spin_ups"] for tome in run_json(server, "status")["tomes"]}
+        for tome, count in spin_ups.items():
+            spun_up = [one for one in model.of("power") if one["tome"] == tome and "cause" in one]
+            # Those of before, and those that were seen; the snapshot may have the first of them.
+            assert before[tome] <= count <= before[tome] + len(spun_up), (tome, count, spun_up)
         # The slow reader gets the same events, or the number it missed.
         late = Model(slow)
         late.until("it has caught up", lambda late: late.last >= model.last)

@@ -147,8 +147,8 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
         Err(error) => {
             // Other sets were sealed all the same: name what still waits, each with its error.
             if let Ok(status) = client.status().await {
-                for trouble in &status.seal_troubles {
-                    note(trouble);
+                for failure in &status.seal_failures {
+                    note(failure);
                 }
                 for line in show_waiting(&status) {
                     note(line);
@@ -432,15 +432,15 @@ const FAILED_SHOWN: usize = 10;
 const UNCONFIRMED_SHOWN: usize = 10;
 
 fn show_unconfirmed(s: &Status) -> Vec<String> {
-    if s.bodies_in_doubt == 0 {
+    if s.bodies_unconfirmed == 0 {
         return Vec::new();
     }
     let mut lines = vec![format!(
-        "in doubt   {} have keys, and nothing names them: uploads that a crash cut short, or the \
+        "unconfirmed  {} have keys, and nothing names them: uploads that a crash cut short, or the \
          catalog is behind; put or delete their names, or recover --salvage",
-        pluralize(s.bodies_in_doubt, "body")
+        pluralize(s.bodies_unconfirmed, "body")
     )];
-    for body in s.objects_in_doubt.iter().take(UNCONFIRMED_SHOWN) {
+    for body in s.objects_unconfirmed.iter().take(UNCONFIRMED_SHOWN) {
         lines.push(format!("           {}/{}: {}", body.bucket, body.key, bytes(body.bytes)));
     }
     lines
@@ -538,9 +538,9 @@ fn show_status(s: &Status) -> String {
     let other_jobs = s.jobs.iter().filter(|job| job.name != "sealing");
     lines.extend(other_jobs.filter_map(show_job));
     lines.extend(s.decode.as_ref().map(show_decode));
-    lines.extend(s.unverified_trouble.as_ref().map(|trouble| format!("trouble    {trouble}")));
-    for trouble in &s.seal_troubles {
-        lines.push(format!("trouble    {trouble}"));
+    lines.extend(s.unverified_failure.as_ref().map(|failure| format!("failure    {failure}")));
+    for failure in &s.seal_failures {
+        lines.push(format!("failure    {failure}"));
     }
     for body in &s.staged_damaged {
         lines.push(format!(
@@ -577,7 +577,7 @@ fn show_status(s: &Status) -> String {
 /// Formats a job that is running or failing.
 fn show_job(job: &JobStatus) -> Option<String> {
     match job.failure_report() {
-        Some(trouble) => Some(format!("trouble    {trouble}")),
+        Some(failure) => Some(format!("failure    {failure}")),
         None => job.doing.as_ref().map(|doing| format!("job        {}: {doing}", job.name)),
     }
 }

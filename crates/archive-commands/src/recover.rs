@@ -147,12 +147,12 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         (report.platters_rebuilt, "platter", "missing; the lists came from their sets"),
         (report.shredded, "part", "on glass without a key: deleted, and so they stay"),
         (
-            report.in_doubt,
+            report.unconfirmed,
             "object",
-            "in doubt: kept until their names are put or deleted, and not shown",
+            "unconfirmed: kept until their names are put or deleted, and not shown",
         ),
         (
-            report.in_doubt.saturating_sub(report.overwritten),
+            report.unconfirmed.saturating_sub(report.overwritten),
             "object",
             "of these no start showed; `recover --salvage` does",
         ),
@@ -187,8 +187,8 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         let rows = pluralize(report.rows_salvaged, "row");
         out.text(format_args!("the catalog before, of which {rows} read, is kept in \"{kept}\""))?;
     }
-    for doubted in &report.doubted {
-        out.text(format_args!("in doubt: {doubted}"))?;
+    for name in &report.unconfirmed_names {
+        out.text(format_args!("unconfirmed: {name}"))?;
     }
     for lost in &report.lost {
         out.text(format_args!("lost: {lost}"))?;

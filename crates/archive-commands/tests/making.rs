@@ -45,7 +45,7 @@ const PATHS: [&str; 24] = [
     "tomes/lock",
     "tomes/set",
     "tomes/tome-0000/awake",
-    "tomes/tome-0007/wakes.jsonl",
+    "tomes/tome-0007/spin-ups.jsonl",
     "tomes/index",
     "lock",
     "catalog",

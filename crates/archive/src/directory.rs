@@ -72,7 +72,7 @@ impl Paths {
     }
     /// The list of unconfirmed bodies, if there is one.
     pub(crate) fn unconfirmed(&self) -> PathBuf {
-        self.root.join("doubts")
+        self.root.join("unconfirmed")
     }
     pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
         self.root.join(kind.folder())

@@ -24,7 +24,7 @@ pub const FAIL_POINTS: [&str; 35] = [
     "seal-released",
     "release-freed",
     "far-carried",
-    "far-noted",
+    "far-recorded",
     "move-written",
     "move-committed",
     "move-removed",

@@ -85,14 +85,14 @@ pub struct RecoverReport {
     pub uploads: u64,
     /// Parts of uploads that were lost and have to be sent again.
     pub parts_lost: u64,
-    /// Objects whose name a later one has. They are among `doubted`.
+    /// Objects whose name a later one has. They are among `unconfirmed_names`.
     pub overwritten: u64,
     /// Complete objects that are not shown because it is unknown whether they should be: a start
     /// found them unconfirmed, or a later one has the name. Bytes and keys stay until their names
     /// are put or deleted.
-    pub in_doubt: u64,
+    pub unconfirmed: u64,
     /// Names of those objects, and of unconfirmed ones with a missing body.
-    pub doubted: Vec<String>,
+    pub unconfirmed_names: Vec<String>,
     /// Objects with a body that is missing or damaged.
     pub incomplete: u64,
     /// Names of those objects.
@@ -400,9 +400,9 @@ fn write_rows(
     report.incomplete = objects.incomplete.len() as u64;
     report.lost.clone_from(&objects.incomplete);
     report.overwritten = objects.overwritten;
-    report.in_doubt = objects.unconfirmed.len() as u64;
-    report.doubted = objects.unconfirmed.iter().map(ToString::to_string).collect();
-    report.doubted.extend_from_slice(&objects.unconfirmed_incomplete);
+    report.unconfirmed = objects.unconfirmed.len() as u64;
+    report.unconfirmed_names = objects.unconfirmed.iter().map(ToString::to_string).collect();
+    report.unconfirmed_names.extend_from_slice(&objects.unconfirmed_incomplete);
     report.objects = objects.complete.len() as u64;
     report.buckets = write_objects(&mut writer, objects, (&salvaged, classes), &mut tally)?;
     report.bytes = tally.bytes;

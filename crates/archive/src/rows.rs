@@ -11,7 +11,7 @@
 //! uploads     bucket, key, upload id                UploadRow
 //! parts       upload id, number                     PartRow
 //! shreds      body id                               key slot still to be destroyed
-//! doubts      bucket, key, body id                  UnconfirmedRow: whole in a log, unconfirmed
+//! unconfirmed bucket, key, body id                  UnconfirmedRow: whole in a log, unconfirmed
 //! segments    log, segment                          live bytes of the segment
 //! restores    object id                             RestoreRow: a restore not yet done
 //! failed      object id                             RestoreRow: a restore that was given up
@@ -59,7 +59,7 @@ pub(crate) const DAMAGED: Space = Space::new("damaged");
 pub(crate) const UPLOADS: Space = Space::new("uploads");
 pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
-pub(crate) const UNCONFIRMED: Space = Space::new("doubts");
+pub(crate) const UNCONFIRMED: Space = Space::new("unconfirmed");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const FAILED: Space = Space::new("failed");
@@ -401,14 +401,14 @@ pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()
     put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
 }
 
-pub(crate) const UNCONFIRMED_COUNT_KEY: &[u8] = b"doubts";
+pub(crate) const UNCONFIRMED_COUNT_KEY: &[u8] = b"unconfirmed";
 
-/// Returns the number of rows in the space `doubts`.
+/// Returns the number of rows in the space `unconfirmed`.
 pub(crate) fn unconfirmed_count(view: &dyn ReadView) -> Result<u64> {
     Ok(get(view, META, UNCONFIRMED_COUNT_KEY)?.unwrap_or(0))
 }
 
-/// Stores the number of rows in the space `doubts`.
+/// Stores the number of rows in the space `unconfirmed`.
 pub(crate) fn set_unconfirmed_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
     put(tx, META, UNCONFIRMED_COUNT_KEY.to_vec(), &count)
 }

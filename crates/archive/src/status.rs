@@ -22,7 +22,7 @@ use crate::{DecodeStatus, Result, tiers};
 
 pub use crate::bodies::orphan_report::OrphanedSegment;
 pub use crate::restore::watch::FailedRestore;
-pub use fulgurite_glass::{FarStatus, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use fulgurite_glass::{FarStatus, SealFailure, SealReport, SetStatus, VerifiedPlatter};
 
 /// A snapshot of the archive's state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,10 +63,10 @@ pub struct Status {
     /// Unconfirmed bodies: they have a key, but no object or upload names them. Either a crash
     /// interrupted the upload, or the catalog is behind. They are kept until their names are put or
     /// deleted; `recover --salvage` brings them back.
-    pub bodies_in_doubt: u64,
+    pub bodies_unconfirmed: u64,
     /// The unconfirmed bodies of objects; the first hundred.
     #[serde(default)]
-    pub objects_in_doubt: Vec<UnconfirmedBody>,
+    pub objects_unconfirmed: Vec<UnconfirmedBody>,
     /// File with the torn batch that this start removed from the end of the catalog's journal.
     pub catalog_cut: Option<String>,
     /// Bytes in the staging, online and restored logs.
@@ -117,7 +117,7 @@ pub struct Status {
     pub unverified_seconds: u64,
     /// The problem when that is longer than the library's policy allows.
     #[serde(default)]
-    pub unverified_trouble: Option<String>,
+    pub unverified_failure: Option<String>,
     /// Restores waiting or running.
     pub restores_waiting: u64,
     /// Restores that were given up and not requested again.
@@ -138,7 +138,7 @@ pub struct Status {
     pub seal_bytes_total: u64,
     /// Sets that wait for a retry, and bodies of sets that were given up, the oldest first.
     #[serde(default)]
-    pub seal_troubles: Vec<SealTrouble>,
+    pub seal_failures: Vec<SealFailure>,
     /// Sets given up since start: they failed through their own fault, and their bodies were
     /// planned again.
     #[serde(default)]
@@ -225,7 +225,7 @@ pub struct JobStatus {
     /// What it is working on; `None` when it is not.
     pub doing: Option<String>,
     /// The error of its last run, or what that run has to wait for.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     /// Seconds until it retries, while in backoff.
     pub retry_seconds: Option<u64>,
     /// Number of runs with work since start.
@@ -240,9 +240,9 @@ impl JobStatus {
     /// Returns its failure as one line, if it has one.
     #[must_use]
     pub fn failure_report(&self) -> Option<String> {
-        let trouble = self.trouble.as_ref()?;
+        let failure = self.failure.as_ref()?;
         let again = self.retry_seconds.map_or_else(String::new, |s| format!("; retry in {s} s"));
-        Some(format!("{} failed: {trouble}{again}", self.name))
+        Some(format!("{} failed: {failure}{again}", self.name))
     }
 }
 
@@ -417,9 +417,9 @@ fn full_status(state: &ArchiveState) -> Result<Status> {
         staged_damaged: damaged(state)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
         keys_lost: state.keys.lost(),
-        bodies_in_doubt: rows::unconfirmed_count(&*state.kv)?
+        bodies_unconfirmed: rows::unconfirmed_count(&*state.kv)?
             + state.unconfirmed_parts.load(Ordering::Relaxed),
-        objects_in_doubt: unconfirmed(state)?,
+        objects_unconfirmed: unconfirmed(state)?,
         catalog_cut: state
             .kv
             .cut_batch()
@@ -447,8 +447,8 @@ fn full_status(state: &ArchiveState) -> Result<Status> {
         seal_bytes_total,
         unverified_platters: glass.unverified_platters,
         unverified_seconds: glass.unverified_age.map_or(0, |age| age.as_nanos() / 1_000_000_000),
-        unverified_trouble: glass.unverified_trouble,
-        seal_troubles: glass.seal_troubles,
+        unverified_failure: glass.unverified_failure,
+        seal_failures: glass.seal_failures,
         sets_given_up: glass.sets_given_up,
         panics: state.panics.count() + decoders,
         copies_dropped: state.copies_dropped.load(Ordering::Relaxed),

@@ -11,7 +11,7 @@ mod totals;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::limits::RECENT_SPIN_UPS_MAX;
-use crate::{CauseKind, GroupId, PlaceId, Wake};
+use crate::{CauseKind, GroupId, PlaceId, SpinUp};
 
 pub use file::{LedgerFile, LoadReport};
 pub use totals::Totals;
@@ -21,7 +21,7 @@ pub use totals::Totals;
 pub struct Ledger {
     places: BTreeMap<PlaceId, Totals>,
     groups: BTreeMap<GroupId, Totals>,
-    recent: VecDeque<Wake>,
+    recent: VecDeque<SpinUp>,
     start: u64,
 }
 
@@ -34,7 +34,7 @@ impl Ledger {
 
     /// Records a spin-up. Records come in order of time. One that does not, because the clock was
     /// set back, counts for the latest known hour.
-    pub fn record(&mut self, spin_up: Wake) {
+    pub fn record(&mut self, spin_up: SpinUp) {
         for place in &spin_up.places {
             self.places.entry(*place).or_default().record(spin_up.at, spin_up.cause);
         }
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// Returns the most recent spin-ups, newest first.
-    pub fn recent(&self) -> impl Iterator<Item = &Wake> {
+    pub fn recent(&self) -> impl Iterator<Item = &SpinUp> {
         self.recent.iter().rev()
     }
 }

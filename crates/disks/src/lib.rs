@@ -30,9 +30,9 @@ mod linux;
 mod pace;
 mod power;
 mod simulated;
+mod spin_up;
 mod start_count;
 mod times;
-mod wake;
 
 pub use backend::{Backend, Health, Observed};
 pub use error::{DisksError, Result, is_exhausted};
@@ -44,9 +44,9 @@ pub use linux::{LinuxDisk, LinuxDisks};
 pub use pace::{Pace, Pacer};
 pub use power::{Draw, Power};
 pub use simulated::{Fault, Simulated};
+pub use spin_up::{Cause, CauseKind, SpinUp};
 pub use start_count::StartCount;
 pub use times::{LogNormal, Times};
-pub use wake::{Cause, CauseKind, Wake};
 
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,7 @@ pub enum Fault {
     /// It was unplugged.
     Pulled,
     /// Another program spins it up (external spin-up).
-    ForeignWake,
+    ExternalSpinUp,
     /// It was repaired or replaced.
     Repaired,
 }
@@ -80,7 +80,7 @@ impl Simulated {
                 Fault::Straggles(longer) => disk.extra_delay = longer,
                 Fault::Dead => (disk.dead, disk.is_spinning) = (true, false),
                 Fault::Pulled => (disk.unplugged, disk.is_spinning) = (true, false),
-                Fault::ForeignWake => disk.spin_up(),
+                Fault::ExternalSpinUp => disk.spin_up(),
                 Fault::Repaired => {
                     (disk.dead, disk.unplugged, disk.failures_left) = (false, false, 0);
                     disk.extra_delay = Duration::ZERO;

@@ -8,7 +8,7 @@ mod simulated;
 
 use fulgurite_units::UnixTime;
 
-use crate::{Cause, GroupId, PlaceId, Wake};
+use crate::{Cause, GroupId, PlaceId, SpinUp};
 
 fn place(number: u32) -> PlaceId {
     PlaceId::new(number)
@@ -18,7 +18,7 @@ fn hour(hours: u64) -> UnixTime {
     UnixTime::from_millis(1_700_000_000_000 + hours * 3_600_000)
 }
 
-fn wake(at: UnixTime, places: &[u32], cause: Cause) -> Wake {
+fn spin_up(at: UnixTime, places: &[u32], cause: Cause) -> SpinUp {
     let places = places.iter().copied().map(place).collect();
-    Wake { at, group: Some(GroupId::new(0)), places, cause }
+    SpinUp { at, group: Some(GroupId::new(0)), places, cause }
 }

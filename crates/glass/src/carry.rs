@@ -195,7 +195,7 @@ impl Carrier {
         }
         self.context.fail.pass("far-carried");
         self.record_away(platter, FarRow { is_there: true, bytes, ..row.clone() })?;
-        self.context.fail.pass("far-noted");
+        self.context.fail.pass("far-recorded");
         self.context.files.remove(platter)
     }
 

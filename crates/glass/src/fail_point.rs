@@ -14,6 +14,6 @@ pub const FAIL_POINTS: [&str; 14] = [
     "release-freed",
     "seal-released",
     "far-carried",
-    "far-noted",
+    "far-recorded",
     "read-platter",
 ];

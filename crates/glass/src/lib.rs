@@ -58,7 +58,7 @@ pub use recover::{ListedShard, ListsReport, Recovered, SalvagedRows, find_archiv
 pub use rows::SPACES;
 pub use seal::{Excluded, SealReadiness, SealTrigger};
 pub use shard::{Shard, cipher_crc, joined_crc};
-pub use status::{GlassStatus, OnPlatter, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use status::{GlassStatus, OnPlatter, SealFailure, SealReport, SetStatus, VerifiedPlatter};
 pub use verification::{Verification, VerifiedSector, VerifiedTrack};
 pub use verify::Stored;
 

@@ -261,7 +261,7 @@ impl Platters {
         let sets = sets.collect::<Result<_>>()?;
         let unverified = self.live.get().map(|live| live.library.unverified());
         let (waiting, age, warning) = unverified.map_or((0, None, None), |all| all.status());
-        let (seal_troubles, sets_given_up) = self.failures.status(context.passed());
+        let (seal_failures, sets_given_up) = self.failures.status(context.passed());
         let (sealed, to_seal) = self.sealing.bytes();
         Ok(GlassStatus {
             profile: context.geometry.profile.clone(),
@@ -270,9 +270,9 @@ impl Platters {
             platters,
             unverified_platters: waiting as u64,
             unverified_age: age,
-            unverified_trouble: warning,
+            unverified_failure: warning,
             seal_bytes: (sealed.get(), to_seal.get()),
-            seal_troubles,
+            seal_failures,
             sets_given_up,
             repaired: context.repairs.counts(),
             far: carry::status(context)?,

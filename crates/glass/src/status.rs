@@ -27,11 +27,11 @@ pub struct GlassStatus {
     /// How long the oldest of them has waited.
     pub unverified_age: Option<Duration>,
     /// A warning if that is longer than the library's policy allows.
-    pub unverified_trouble: Option<String>,
+    pub unverified_failure: Option<String>,
     /// Bytes of tracks that the current sealing has done, and their total.
     pub seal_bytes: (u64, u64),
     /// Sets that wait for a retry, and bodies of sets that were given up, the oldest first.
-    pub seal_troubles: Vec<SealTrouble>,
+    pub seal_failures: Vec<SealFailure>,
     /// Sets given up since start.
     pub sets_given_up: u64,
     /// Sectors repaired by their track since start, tracks repaired by their large group, and
@@ -58,7 +58,7 @@ pub struct OnPlatter {
 
 /// A failure of sealing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealTrouble {
+pub struct SealFailure {
     /// The set that waits; `None` for bodies whose set was given up.
     pub set: Option<SetId>,
     /// Failed tries in a row.
@@ -73,7 +73,7 @@ pub struct SealTrouble {
     pub bytes: u64,
 }
 
-impl std::fmt::Display for SealTrouble {
+impl std::fmt::Display for SealFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { tries, error, retry_seconds, .. } = self;
         let bytes = ByteCount::new(self.bytes);

@@ -36,7 +36,7 @@ impl Rack {
         let all = Members::first(group.places.len());
         let class = &self.classes[group.class];
         let is_background = class.fair_share.turn() == Side::Background;
-        let Some(spare) = self.policy.wakes.spare() else { return all };
+        let Some(spare) = self.policy.spin_ups.spare() else { return all };
         if group.init.is_some() || is_background {
             return all;
         }
@@ -54,7 +54,7 @@ impl Rack {
 
     /// Spins up the disks that an operation of the open group lacks.
     pub(crate) fn request_disks(&mut self, op: &Op, out: &mut Outbox<Command>) -> RequestResult {
-        if self.policy.wakes == SpinUps::All {
+        if self.policy.spin_ups == SpinUps::All {
             return RequestResult::Requested;
         }
         let mut requested = RequestResult::Requested;
@@ -81,7 +81,7 @@ impl Rack {
     /// Spins up the disks that a newly arrived read lacks, if its group is up or coming up and the
     /// read will be served in this visit. This overlaps with serving others.
     pub(crate) fn request_early(&mut self, index: usize, op: &Op, out: &mut Outbox<Command>) {
-        if self.policy.wakes == SpinUps::All {
+        if self.policy.spin_ups == SpinUps::All {
             return;
         }
         let class = &self.classes[index];
@@ -114,7 +114,7 @@ impl Rack {
     pub(crate) fn is_waiting_for_disks(&self, op: &Op) -> bool {
         let group = &self.groups[op.group.as_usize()];
         let is_patient = self.now < group.requested + self.policy.rise_limit;
-        self.policy.wakes != SpinUps::All
+        self.policy.spin_ups != SpinUps::All
             && needs_all(op)
             && is_patient
             && !group.spinning_up.intersection(op.members).is_empty()
@@ -124,7 +124,7 @@ impl Rack {
     /// it need not wait for the slowest.
     pub(crate) fn is_enough(&self, index: usize, id: GroupId) -> bool {
         let (class, group) = (&self.classes[index], &self.groups[id.as_usize()]);
-        let is_for_reads = self.policy.wakes != SpinUps::All
+        let is_for_reads = self.policy.spin_ups != SpinUps::All
             && group.init.is_none()
             && class.fair_share.turn() == Side::Client;
         let first = || class.client.head(group.number).map(|waiting| waiting.op);

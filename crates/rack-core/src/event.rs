@@ -150,7 +150,7 @@ pub enum Event {
         place: PlaceId,
     },
     /// A disk spins that was not commanded to (external spin-up).
-    Woken {
+    ExternalSpinUp {
         /// The disk.
         place: PlaceId,
     },

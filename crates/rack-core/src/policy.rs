@@ -13,7 +13,7 @@ pub struct Policy {
     /// The order in which a class serves operations.
     pub order: Order,
     /// Which disks of a group are spun up for its operations.
-    pub wakes: SpinUps,
+    pub spin_ups: SpinUps,
     /// How far others may push an operation back from its place in arrival order, in bytes of
     /// operations (u); none, written `any`, for any distance. Zero means first come, first served.
     #[serde(with = "any_or")]
@@ -63,7 +63,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             order: Order::Due(Due::default()),
-            wakes: SpinUps::All,
+            spin_ups: SpinUps::All,
             reach_bytes: Some(ByteCount::new(500_000_000_000)),
             reach_time: None,
             background_share: Ratio::new(0.5).unwrap_or_default(),

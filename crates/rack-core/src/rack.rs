@@ -104,7 +104,7 @@ impl Controller for Rack {
             Event::UpFailed { place } => self.handle_up_failed(place, out),
             Event::Down { place } => self.handle_down(place, out),
             Event::DownFailed { place } => self.handle_down_failed(place, out),
-            Event::Woken { place } => self.spun_up(place, out),
+            Event::ExternalSpinUp { place } => self.spun_up(place, out),
             Event::Lost { part, loss } => self.handle_lost(part, loss, out),
             Event::Back { part } => self.handle_back(part, out),
             Event::Timer => (0..self.classes.len()).for_each(|class| self.advance(class, out)),

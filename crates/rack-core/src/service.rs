@@ -169,7 +169,7 @@ impl Rack {
             return false;
         }
         let (number, up) = (self.groups[id.as_usize()].number, self.groups[id.as_usize()].up);
-        let all = self.policy.wakes == SpinUps::All;
+        let all = self.policy.spin_ups == SpinUps::All;
         let is_ready =
             |op: &Op| up.intersection(op.members).count() >= op.enough && (all || !needs_all(op));
         let Some(waiting) = self.classes[index].client.pop_piggyback(number, is_ready) else {

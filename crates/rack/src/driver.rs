@@ -20,7 +20,7 @@ mod subscribers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fulgurite_disks::{Backend, GroupId, LedgerFile, Observed, PlaceId, Wake};
+use fulgurite_disks::{Backend, GroupId, LedgerFile, Observed, PlaceId, SpinUp};
 use fulgurite_rack_core::{Assignment, Rack};
 use fulgurite_tier::driver::{SendError, inbox};
 use fulgurite_tier::watch::Watch;
@@ -86,7 +86,7 @@ enum Message {
     /// A group was fully verified at this time, or, if none, is to be verified.
     Verified(GroupId, Option<u64>),
     Snapshot(oneshot::Sender<Snapshot>),
-    SpinUps(oneshot::Sender<Vec<Wake>>),
+    SpinUps(oneshot::Sender<Vec<SpinUp>>),
     /// Adds a subscriber to the controller's events and commands.
     Watch(oneshot::Sender<Watch<Notification>>),
     /// The disks in standby were polled.
@@ -190,7 +190,7 @@ impl Driver {
     ///
     /// # Errors
     /// When it is stopping.
-    pub(crate) async fn spin_ups(&self) -> Result<Vec<Wake>> {
+    pub(crate) async fn spin_ups(&self) -> Result<Vec<SpinUp>> {
         let (send, spin_ups) = oneshot::channel();
         self.send(Message::SpinUps(send))?;
         spin_ups.await.map_err(|_| RackError::Stopping)

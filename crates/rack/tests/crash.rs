@@ -175,7 +175,7 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     // Stacks on a disk that was given up do not count.
     let status = rack.status().await.unwrap();
     let disks = status.groups.iter().flat_map(|group| &group.disks);
-    let given_up = disks.filter(|disk| disk.trouble.as_deref() == Some("given up"));
+    let given_up = disks.filter(|disk| disk.failure.as_deref() == Some("given up"));
     let given_up: Vec<PathBuf> = given_up.map(|disk| root(folder, disk.place)).collect();
     let is_kept = |file: &&PathBuf| !given_up.iter().any(|root| file.starts_with(root));
     let left = stacks(folder).iter().filter(is_kept).count();

@@ -13,7 +13,8 @@
 //! clock that is passed in. An [`Actor`] knows what the messages and the commands mean.
 //!
 //! A panic of a worker becomes its result. A panic of the thread itself ends it, unless the actor
-//! recovers: the actor is dropped, with the channels on which callers wait, so nobody waits forever.
+//! recovers: the actor is dropped, with the channels on which callers wait, so nobody waits for
+//! ever.
 //!
 //! Not here: decisions, and who waits for what.
 

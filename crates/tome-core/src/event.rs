@@ -266,7 +266,7 @@ pub enum Alarm {
         group: GroupId,
     },
     /// Another tome has taken over this one's member slot.
-    SeatLost {
+    SlotLost {
         /// The region that had it.
         region: RegionIndex,
         /// Its group.

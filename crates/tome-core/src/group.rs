@@ -24,7 +24,7 @@ use crate::{CodeParams, Epoch, GroupId, Member, RegionId, RegionIndex, Result, T
 pub struct Group {
     id: GroupId,
     split: CodeParams,
-    seats: Vec<RegionId>,
+    slots: Vec<RegionId>,
     /// How often a member slot moved.
     #[serde(default)]
     epoch: Epoch,
@@ -36,15 +36,15 @@ impl Group {
     /// # Errors
     /// [`TomeError::Range`] and [`TomeError::Count`] when the regions cannot form such a group,
     /// [`TomeError::SameTome`] when two are on one tome.
-    pub fn new(id: GroupId, split: CodeParams, seats: Vec<RegionId>) -> Result<Self> {
-        let (have, need) = (seats.len(), split.for_group()?.total() as usize);
+    pub fn new(id: GroupId, split: CodeParams, slots: Vec<RegionId>) -> Result<Self> {
+        let (have, need) = (slots.len(), split.for_group()?.total() as usize);
         if have != need {
             return Err(TomeError::Count { what: "regions of a group", have, need });
         }
         let mut tomes = BTreeSet::new();
-        match seats.iter().find(|slot| !tomes.insert(slot.tome)) {
+        match slots.iter().find(|slot| !tomes.insert(slot.tome)) {
             Some(slot) => Err(TomeError::SameTome { group: id, tome: slot.tome }),
-            None => Ok(Self { id, split, seats, epoch: Epoch::default() }),
+            None => Ok(Self { id, split, slots, epoch: Epoch::default() }),
         }
     }
 
@@ -62,8 +62,8 @@ impl Group {
 
     /// The regions, data first.
     #[must_use]
-    pub fn seats(&self) -> &[RegionId] {
-        &self.seats
+    pub fn slots(&self) -> &[RegionId] {
+        &self.slots
     }
 
     /// How often a member slot moved: the higher epoch is the newer membership.
@@ -79,14 +79,14 @@ impl Group {
     /// [`TomeError::SameTome`] when the tome has another member slot of the group.
     pub fn after(&self, planned: &Move) -> Result<Self> {
         let Move { group, member, from, to } = *planned;
-        if group != self.id || self.seats.get(member.as_usize()) != Some(&from) {
+        if group != self.id || self.slots.get(member.as_usize()) != Some(&from) {
             return Err(TomeError::ClaimedTwice { region: from });
         }
         if self.has(to.tome) {
             return Err(TomeError::SameTome { group, tome: to.tome });
         }
         let mut after = self.clone();
-        after.seats[member.as_usize()] = to;
+        after.slots[member.as_usize()] = to;
         after.epoch = self.epoch.next();
         Ok(after)
     }
@@ -94,7 +94,7 @@ impl Group {
     /// Returns the member number of a region.
     #[must_use]
     pub fn member(&self, region: RegionId) -> Option<Member> {
-        self.seats.iter().position(|slot| *slot == region).map(Member::at)
+        self.slots.iter().position(|slot| *slot == region).map(Member::at)
     }
 
     /// Returns the tome of parity number `parity`, from zero.
@@ -103,11 +103,11 @@ impl Group {
     /// When the group has no such parity.
     #[must_use]
     pub fn parity_tome(&self, parity: u8) -> TomeId {
-        self.seats[self.split.data() as usize + usize::from(parity)].tome
+        self.slots[self.split.data() as usize + usize::from(parity)].tome
     }
 
     fn has(&self, tome: TomeId) -> bool {
-        self.seats.iter().any(|slot| slot.tome == tome)
+        self.slots.iter().any(|slot| slot.tome == tome)
     }
 }
 
@@ -178,14 +178,14 @@ impl Groups {
         if self.groups.contains_key(&group.id) {
             return Err(TomeError::DuplicateGroup { group: group.id });
         }
-        for &region in &group.seats {
+        for &region in &group.slots {
             let tome = region.tome;
             let free = self.free.get(&tome).ok_or(TomeError::NoTome { tome })?;
             if !free.contains(&region.index) {
                 return Err(TomeError::ClaimedTwice { region });
             }
         }
-        group.seats.iter().for_each(|slot| self.take(*slot));
+        group.slots.iter().for_each(|slot| self.take(*slot));
         self.groups.insert(group.id, group);
         Ok(())
     }
@@ -201,11 +201,11 @@ impl Groups {
             tomes.sort_unstable();
             let turn = id as usize % tomes.len();
             tomes.rotate_left(turn);
-            let seats: Vec<RegionId> =
+            let slots: Vec<RegionId> =
                 tomes.into_iter().filter_map(|tome| self.first_free(tome)).collect();
-            let group = Group::new(GroupId::new(id), self.split, seats);
+            let group = Group::new(GroupId::new(id), self.split, slots);
             let group = group.expect("distinct tomes with room");
-            group.seats.iter().for_each(|slot| self.take(*slot));
+            group.slots.iter().for_each(|slot| self.take(*slot));
             made.push(group.id);
             self.groups.insert(group.id, group);
         }
@@ -265,9 +265,9 @@ impl Groups {
         let is_own = |planned: &&Move| planned.from.tome == tome;
         let own = planned.iter().filter(is_own).count();
         retirement.later = later.len() - own.min(later.len());
-        let seats: Vec<(GroupId, Member, RegionId)> =
+        let slots: Vec<(GroupId, Member, RegionId)> =
             now.into_iter().filter_map(|group| slot_of(group, tome)).collect();
-        for (group, member, from) in seats {
+        for (group, member, from) in slots {
             match self.room_for(group) {
                 Some(to) => {
                     self.take(to);
@@ -353,7 +353,7 @@ impl Groups {
 }
 
 fn slot_of(group: &Group, tome: TomeId) -> Option<(GroupId, Member, RegionId)> {
-    let seats = group.seats.iter().enumerate();
-    let mut of_tome = seats.filter(|(_, slot)| slot.tome == tome);
+    let slots = group.slots.iter().enumerate();
+    let mut of_tome = slots.filter(|(_, slot)| slot.tome == tome);
     of_tome.next().map(|(position, slot)| (group.id, Member::at(position), *slot))
 }

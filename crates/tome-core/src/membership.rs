@@ -58,7 +58,7 @@ impl Membership {
             MembershipState::Building(building) => {
                 is_slot && building.fits(own, &self.group, segments)
             }
-            MembershipState::Left => self.member.as_usize() < self.group.seats().len(),
+            MembershipState::Left => self.member.as_usize() < self.group.slots().len(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Membership {
                 self.latest = self.latest.max(wrote.copied().unwrap_or_default());
                 self.state = MembershipState::Building(Box::new(building.clone()));
             }
-            Row::Seated { .. } => {
+            Row::SlotBuilt { .. } => {
                 let MembershipState::Building(building) = std::mem::take(&mut self.state) else {
                     return;
                 };
@@ -90,9 +90,9 @@ impl Membership {
                 let is_member = group.member(own).is_some();
                 self.state =
                     if is_member { MembershipState::Member } else { MembershipState::Left };
-                self.unnotified.retain(|tome| group.seats().iter().any(|slot| slot.tome == *tome));
+                self.unnotified.retain(|tome| group.slots().iter().any(|slot| slot.tome == *tome));
             }
-            Row::Seat { .. }
+            Row::MemberSlot { .. }
             | Row::Block { .. }
             | Row::Pending { .. }
             | Row::Sent { .. }

@@ -68,7 +68,7 @@ impl Building {
     /// one.
     pub fn tomes_to_notify(&self, group: &Group) -> BTreeSet<TomeId> {
         let own = self.planned.to.tome;
-        let others = group.seats().iter().map(|slot| slot.tome).filter(|tome| *tome != own);
+        let others = group.slots().iter().map(|slot| slot.tome).filter(|tome| *tome != own);
         others.chain([self.planned.from.tome]).collect()
     }
 
@@ -90,8 +90,8 @@ impl Building {
     /// Returns whether it can be the checkpoint of a region that takes over a member slot of a
     /// group.
     pub(crate) fn fits(&self, own: RegionId, group: &Group, segments: u32) -> bool {
-        let seats = group.seats().len();
-        let of_plan = |plan: &Rebuild| plan.sources().all(|source| source.as_usize() < seats);
+        let slots = group.slots().len();
+        let of_plan = |plan: &Rebuild| plan.sources().all(|source| source.as_usize() < slots);
         let data = group.split().data() as usize;
         self.planned.to == own
             && self.segment < segments

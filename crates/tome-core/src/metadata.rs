@@ -165,8 +165,8 @@ impl TomeMetadata {
     /// damaged.
     pub fn apply(&mut self, row: &Row) -> Result<()> {
         match row {
-            Row::Seat { region, group } => self.add_region(*region, group)?,
-            Row::Block { region, offset, spot, version, change } => {
+            Row::MemberSlot { region, group } => self.add_region(*region, group)?,
+            Row::Block { region, offset, physical_block, version, change } => {
                 let region = self.region_mut(*region)?;
                 region.tree.update(*offset, *change)?;
                 // The block was only rewritten elsewhere after repair: changes are computed from
@@ -175,9 +175,9 @@ impl TomeMetadata {
                 if let (true, Some(before)) = (is_healed, region.physical_block(*offset))
                     && let Role::Data(pending) = &mut region.role
                 {
-                    pending.moved(before, *spot);
+                    pending.moved(before, *physical_block);
                 }
-                region.physical_blocks[offset.as_usize()] = spot.get() + 1;
+                region.physical_blocks[offset.as_usize()] = physical_block.get() + 1;
                 region.versions[offset.as_usize()] = *version;
                 region.membership.latest = region.membership.latest.max(*version);
                 region.epoch = region.epoch.next();
@@ -209,7 +209,7 @@ impl TomeMetadata {
             Row::Frozen { .. }
             | Row::Building { .. }
             | Row::Cleared { .. }
-            | Row::Seated { .. }
+            | Row::SlotBuilt { .. }
             | Row::Named { .. }
             | Row::Dropped { .. }
             | Row::Learned { .. }
@@ -269,11 +269,11 @@ impl TomeMetadata {
             }
             Row::Frozen { region, .. }
             | Row::Building { region, .. }
-            | Row::Seated { region }
+            | Row::SlotBuilt { region }
             | Row::Named { region }
             | Row::Learned { region, .. }
             | Row::Regroup { region, .. }
-            | Row::Seat { region, .. }
+            | Row::MemberSlot { region, .. }
             | Row::Block { region, .. }
             | Row::Pending { region, .. }
             | Row::Sent { region, .. }
@@ -285,7 +285,7 @@ impl TomeMetadata {
         };
         let own = RegionId { tome: self.id, index };
         let region = self.region_mut(index)?;
-        if let (Row::Seated { .. }, Some(building)) = (row, region.building()) {
+        if let (Row::SlotBuilt { .. }, Some(building)) = (row, region.building()) {
             let floors: Vec<AppliedChanges> =
                 building.floors().map(AppliedChanges::with_floor).collect();
             if let Role::Parity { applied, .. } = &mut region.role {

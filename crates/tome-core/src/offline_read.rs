@@ -41,7 +41,7 @@ pub fn block(
 ) -> Result<Vec<u8>> {
     let length = usize::try_from(layout.block_bytes()).unwrap_or(usize::MAX);
     let mut get = |offset| match region.physical_block(offset) {
-        Some(spot) => read(spot).filter(|bytes| bytes.len() == length),
+        Some(physical_block) => read(physical_block).filter(|bytes| bytes.len() == length),
         None => Some(vec![0; length]),
     };
     let at = layout.in_segment(offset)?;
@@ -113,7 +113,9 @@ pub fn holding(
     match region.role() {
         Role::Data(pending) => {
             for (version, pending) in pending.iter().filter(|(_, p)| p.offset == offset) {
-                let mut whole = |spot| read(spot).filter(|bytes| bytes.len() == block.len());
+                let mut whole = |physical_block| {
+                    read(physical_block).filter(|bytes| bytes.len() == block.len())
+                };
                 let old = pending.old.map_or_else(|| Some(vec![0; block.len()]), &mut whole);
                 // The latest block was rebuilt from its segment if it was bad.
                 let is_latest = region.physical_block(offset) == Some(pending.new);

@@ -47,9 +47,9 @@ fn assemble(
     wanted: ExpectedObject,
 ) -> Option<VerifiedObject> {
     let mut assembler = ObjectAssembler::new(wanted);
-    for spot in physical_blocks {
+    for physical_block in physical_blocks {
         let read = |block: &mut [u8]| {
-            block.copy_from_slice(disk.get(spot)?);
+            block.copy_from_slice(disk.get(physical_block)?);
             Some(())
         };
         assembler.next(|block| read(block).ok_or(())).ok().flatten()?;

@@ -255,12 +255,12 @@ impl Tome {
     }
 
     fn join(&mut self, region: RegionIndex, group: Group, out: &mut Outbox<Command>) {
-        let row = Row::Seat { region, group };
+        let row = Row::MemberSlot { region, group };
         let is_new = self.metadata.region(region).is_none();
         if is_new && self.metadata.clone().apply(&row).is_ok() {
             self.commit(vec![row], out);
             self.used.insert(region, Bitmap::new(self.metadata.layout().region_blocks() as usize));
-        } else if let Row::Seat { group, .. } = row {
+        } else if let Row::MemberSlot { group, .. } = row {
             let is_same = self.metadata.region(region).is_some_and(|known| *known.group() == group);
             if !is_same {
                 let (from, group) = (self.metadata.id(), group.id());

@@ -31,7 +31,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use fulgurite_disks::{Backend, Guard, LedgerFile, Wake};
+use fulgurite_disks::{Backend, Guard, LedgerFile, SpinUp};
 use fulgurite_tome_core::group::{Group, Move};
 use fulgurite_tome_core::message::{Held, Message};
 use fulgurite_tome_core::metadata::TomeMetadata;
@@ -119,13 +119,13 @@ pub enum TomeRequest {
     /// Answered when the members of a group were compared.
     Check { group: GroupId, reply: Reply<Checked> },
     /// Answered at once with the latest spin-ups of its disk.
-    Wakes(oneshot::Sender<Vec<Wake>>),
+    SpinUps(oneshot::Sender<Vec<SpinUp>>),
     /// Rebuild a region for a member slot; answered when it has begun, or had.
     Rebuild { planned: Move, group: Group, reply: Reply<()> },
     /// Answered at once; a rebuild does not wait for these lost tomes.
     Absent { tomes: BTreeSet<TomeId>, reply: Reply<()> },
     /// Answered at once with the membership of a region in a group.
-    Seat { region: RegionIndex, group: GroupId, reply: Reply<MembershipStatus> },
+    MemberSlot { region: RegionIndex, group: GroupId, reply: Reply<MembershipStatus> },
     /// Gives a rebuilt region its objects.
     Adopt {
         region: RegionIndex,
@@ -147,12 +147,12 @@ impl TomeRequest {
             Self::ObjectPage { reply, .. } => drop(reply.send(Err(error))),
             Self::Rebuild { reply, .. } => drop(reply.send(Err(error))),
             Self::Absent { reply, .. } => drop(reply.send(Err(error))),
-            Self::Seat { reply, .. } => drop(reply.send(Err(error))),
+            Self::MemberSlot { reply, .. } => drop(reply.send(Err(error))),
             Self::Adopt { reply, .. } => drop(reply.send(Err(error))),
             Self::Hold { reply, .. } => drop(reply.send(Err(error))),
             Self::Scrub { reply } => drop(reply.send(Err(error))),
             Self::Check { reply, .. } => drop(reply.send(Err(error))),
-            Self::Status(_) | Self::Wakes(_) => {}
+            Self::Status(_) | Self::SpinUps(_) => {}
         }
     }
 }

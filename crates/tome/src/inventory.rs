@@ -2,9 +2,9 @@
 //! labels.
 //!
 //! ```text
-//! space     key         row
-//! survey    "survey"    InventoryRow: its tome, physical blocks read, whether that is all
-//! spots     spot        PhysicalBlockRow: the block there, if its bytes match its signature
+//! space            key             row
+//! inventory        "inventory"     InventoryRow: its tome, blocks read, whether that is all
+//! physical_blocks  physical block  PhysicalBlockRow: the block there, if its bytes match
 //! ```
 //!
 //! It covers the disk of a tome whose metadata store is lost, in batches, so that a start continues
@@ -28,11 +28,11 @@ use crate::limits::LOAD_PAGE_MAX;
 use crate::metadata_store::config;
 use crate::{Result, TomesError};
 
-const INVENTORY: Space = Space::new("survey");
-const PHYSICAL_BLOCKS: Space = Space::new("spots");
-const INVENTORY_KEY: &[u8] = b"survey";
+const INVENTORY: Space = Space::new("inventory");
+const PHYSICAL_BLOCKS: Space = Space::new("physical_blocks");
+const INVENTORY_KEY: &[u8] = b"inventory";
 /// Folder of the store, beside the metadata store.
-const STORE: &str = "survey";
+const STORE: &str = "inventory";
 
 /// Progress of an inventory, and its tome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

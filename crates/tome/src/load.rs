@@ -57,15 +57,15 @@ fn load(
         check_below(tome, "region", region.get(), layout.parts().regions)?;
         match row::get::<MembershipRow>(view, MEMBERSHIPS, &region_key(region).finish())? {
             Some(standing) => Ok(metadata.restore(region, standing.membership(group))?),
-            None => Ok(metadata.apply(&Row::Seat { region, group })?),
+            None => Ok(metadata.apply(&Row::MemberSlot { region, group })?),
         }
     })?;
-    each(view, BLOCKS, |key, BlockRow { spot, version, signature }| {
+    each(view, BLOCKS, |key, BlockRow { physical_block, version, signature }| {
         let (region, offset) = (RegionIndex::new(key.u32()?), Offset::new(key.u32()?));
         check_below(tome, "offset", offset.get(), layout.region_blocks())?;
-        check_physical_block(tome, spot, &layout)?;
+        check_physical_block(tome, physical_block, &layout)?;
         let change = Signature(signature);
-        Ok(metadata.apply(&Row::Block { region, offset, spot, version, change })?)
+        Ok(metadata.apply(&Row::Block { region, offset, physical_block, version, change })?)
     })?;
     each(view, FLOORS, |key, FloorRow(floor)| {
         let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));

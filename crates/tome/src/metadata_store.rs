@@ -271,14 +271,18 @@ impl<'a> Changes<'a> {
 
     fn add(&mut self, row: &Row) -> Result<()> {
         match row {
-            Row::Seat { region, group } => {
+            Row::MemberSlot { region, group } => {
                 let key = region_key(*region).finish();
                 if self.get::<MemberSlotRow>(MEMBER_SLOTS, &key)?.is_none() {
                     self.put(MEMBER_SLOTS, key, &MemberSlotRow(group.clone()))?;
                 }
             }
-            Row::Block { region, offset, spot, version, change } => {
-                let row = BlockRow { spot: *spot, version: *version, signature: change.0 };
+            Row::Block { region, offset, physical_block, version, change } => {
+                let row = BlockRow {
+                    physical_block: *physical_block,
+                    version: *version,
+                    signature: change.0,
+                };
                 self.block(*region, *offset, row)?;
             }
             Row::Pending { region, version, pending } => {
@@ -325,7 +329,7 @@ impl<'a> Changes<'a> {
             Row::Frozen { region, .. }
             | Row::Building { region, .. }
             | Row::Cleared { region }
-            | Row::Seated { region }
+            | Row::SlotBuilt { region }
             | Row::Named { region }
             | Row::Dropped { region }
             | Row::Learned { region, .. }
@@ -341,7 +345,7 @@ impl<'a> Changes<'a> {
             row.signature = (Signature(before.signature) ^ Signature(row.signature)).0;
             // The block was only rewritten elsewhere after repair: changes are computed from there.
             if before.version == row.version {
-                self.pending(region)?.moved(before.spot, row.spot);
+                self.pending(region)?.moved(before.physical_block, row.physical_block);
             }
         }
         self.put(BLOCKS, key, &row)

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_disks::{Cause, PlaceId, Wake};
+use fulgurite_disks::{Cause, PlaceId, SpinUp};
 use fulgurite_tome_core::group::{Group, Move};
 use fulgurite_tome_core::message::Held;
 use fulgurite_tome_core::{GroupId, Member, Offset, RegionIndex, TomeId};
@@ -28,9 +28,9 @@ pub enum TomeQuery {
     Hold { group: GroupId, offsets: Vec<Offset>, may_spin_up: bool },
     Scrub,
     Check { group: GroupId },
-    Wakes,
+    SpinUps,
     Rebuild { planned: Move, group: Group },
-    Seat { region: RegionIndex, group: GroupId },
+    MemberSlot { region: RegionIndex, group: GroupId },
     Adopt { region: RegionIndex, objects: Vec<(String, ObjectLocation)> },
     DataBlocks,
     Absent { tomes: BTreeSet<TomeId> },
@@ -43,8 +43,8 @@ pub enum TomeReply {
     Held(Member, Vec<Held>),
     Done,
     Checked(Checked),
-    Wakes(Vec<(UnixTime, Vec<PlaceId>, Cause)>),
-    Seat(MembershipStatus),
+    SpinUps(Vec<(UnixTime, Vec<PlaceId>, Cause)>),
+    MemberSlot(MembershipStatus),
     Names(Vec<String>),
     Room { data_blocks: u64, regions: usize },
 }
@@ -58,8 +58,8 @@ enum PendingReply {
     Held(Reply<Holdings>),
     Done(Reply<()>),
     Checked(Reply<Checked>),
-    Wakes(oneshot::Sender<Vec<Wake>>),
-    Seat(Reply<MembershipStatus>),
+    SpinUps(oneshot::Sender<Vec<SpinUp>>),
+    MemberSlot(Reply<MembershipStatus>),
     Names(Reply<Vec<String>>),
     ObjectPage(Reply<crate::ObjectPage>),
 }
@@ -78,11 +78,11 @@ impl Requester {
             (PendingReply::Checked(reply), Ok(TomeReply::Checked(checked))) => {
                 drop(reply.send(Ok(checked)))
             }
-            (PendingReply::Wakes(reply), Ok(TomeReply::Wakes(wakes))) => {
-                let wake = |(at, places, cause)| Wake { at, group: None, places, cause };
-                drop(reply.send(wakes.into_iter().map(wake).collect()));
+            (PendingReply::SpinUps(reply), Ok(TomeReply::SpinUps(spin_ups))) => {
+                let spin_up = |(at, places, cause)| SpinUp { at, group: None, places, cause };
+                drop(reply.send(spin_ups.into_iter().map(spin_up).collect()));
             }
-            (PendingReply::Seat(reply), Ok(TomeReply::Seat(status))) => {
+            (PendingReply::MemberSlot(reply), Ok(TomeReply::MemberSlot(status))) => {
                 drop(reply.send(Ok(status)))
             }
             (PendingReply::Names(reply), Ok(TomeReply::Names(names))) => {
@@ -106,8 +106,8 @@ impl PendingReply {
             Self::Held(reply) => drop(reply.send(Err(error))),
             Self::Done(reply) => drop(reply.send(Err(error))),
             Self::Checked(reply) => drop(reply.send(Err(error))),
-            Self::Wakes(reply) => drop(reply),
-            Self::Seat(reply) => drop(reply.send(Err(error))),
+            Self::SpinUps(reply) => drop(reply),
+            Self::MemberSlot(reply) => drop(reply.send(Err(error))),
             Self::Names(reply) => drop(reply.send(Err(error))),
             Self::ObjectPage(reply) => drop(reply.send(Err(error))),
         }
@@ -128,15 +128,15 @@ impl TomeRequest {
             Self::Check { group, reply } => {
                 (TomeQuery::Check { group }, PendingReply::Checked(reply))
             }
-            Self::Wakes(reply) => (TomeQuery::Wakes, PendingReply::Wakes(reply)),
+            Self::SpinUps(reply) => (TomeQuery::SpinUps, PendingReply::SpinUps(reply)),
             Self::Rebuild { planned, group, reply } => {
                 (TomeQuery::Rebuild { planned, group }, PendingReply::Done(reply))
             }
             Self::Absent { tomes, reply } => {
                 (TomeQuery::Absent { tomes }, PendingReply::Done(reply))
             }
-            Self::Seat { region, group, reply } => {
-                (TomeQuery::Seat { region, group }, PendingReply::Seat(reply))
+            Self::MemberSlot { region, group, reply } => {
+                (TomeQuery::MemberSlot { region, group }, PendingReply::MemberSlot(reply))
             }
             Self::Adopt { region, objects, reply } => {
                 (TomeQuery::Adopt { region, objects }, PendingReply::Names(reply))

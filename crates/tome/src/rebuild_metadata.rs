@@ -142,10 +142,10 @@ pub(crate) fn rebuild_metadata(
 fn member_slots<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<MemberSlot<'a>>> {
     let mut slots = Vec::new();
     for group in others.groups {
-        let own = group.seats().iter().position(|slot| slot.tome == tome);
+        let own = group.slots().iter().position(|slot| slot.tome == tome);
         let Some(at) = own else { continue };
         let mut regions = Vec::new();
-        for (position, slot) in group.seats().iter().enumerate() {
+        for (position, slot) in group.slots().iter().enumerate() {
             let known =
                 others.tomes.get(&slot.tome).and_then(|metadata| metadata.region(slot.index));
             let holds_slot = |region: &&Region| {
@@ -161,7 +161,7 @@ fn member_slots<'a>(tome: TomeId, others: &GroupContext<'a>) -> Result<Vec<Membe
                 None => return Err(missing_member(tome, group.id(), slot.tome)),
             }
         }
-        let (index, member) = (group.seats()[at].index, Member::at(at));
+        let (index, member) = (group.slots()[at].index, Member::at(at));
         slots.push(MemberSlot { index, group, member, others: regions });
     }
     Ok(slots)
@@ -184,7 +184,7 @@ fn membership(tome: TomeId, slot: &MemberSlot<'_>, others: &GroupContext<'_>) ->
         None => MembershipState::Member,
     };
     let is_behind = |region: &&Region| region.group().epoch() < slot.group.epoch();
-    let behind = slot.group.seats().iter().zip(&slot.others);
+    let behind = slot.group.slots().iter().zip(&slot.others);
     let behind = behind.filter(|(_, region)| region.as_ref().is_some_and(is_behind));
     let is_data = u32::from(slot.member.get()) < slot.group.split().data();
     Membership {
@@ -211,7 +211,7 @@ pub(crate) fn compare(
         let region = tomes.get(&slot.tome).and_then(|metadata| metadata.region(slot.index));
         region.ok_or(TomeError::NoRegion { region: *slot })
     };
-    let regions = group.seats().iter().map(region).collect::<Result<Vec<&Region>, _>>()?;
+    let regions = group.slots().iter().map(region).collect::<Result<Vec<&Region>, _>>()?;
     let reports: Vec<_> = regions.iter().map(|region| region.report()).collect();
     let mut descent = Descent::new(group.split(), *layout, &reports)?;
     while let Some((level, indexes)) = descent.wants() {

@@ -3,7 +3,7 @@
 //! ```text
 //! space     key                       row
 //! tome      "tome"                    TomeRow: its owner
-//! seats     region                    MemberSlotRow: the group that the region is in
+//! slots     region                    MemberSlotRow: the group that the region is in
 //! standings region                    MembershipRow: its membership, unless that of a new member
 //! blocks    region, offset            BlockRow: physical block, version and signature
 //! pending   region, version           PendingRow: a change that parities lack
@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::metadata_store::Slot;
 
 pub(crate) const TOME: Space = Space::new("tome");
-pub(crate) const MEMBER_SLOTS: Space = Space::new("seats");
+pub(crate) const MEMBER_SLOTS: Space = Space::new("slots");
 pub(crate) const MEMBERSHIPS: Space = Space::new("standings");
 pub(crate) const BLOCKS: Space = Space::new("blocks");
 pub(crate) const PENDING: Space = Space::new("pending");
@@ -91,7 +91,7 @@ impl MembershipRow {
 /// A block that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BlockRow {
-    pub(crate) spot: PhysicalBlock,
+    pub(crate) physical_block: PhysicalBlock,
     pub(crate) version: Version,
     pub(crate) signature: [u8; SIGNATURE_BYTES],
 }

@@ -278,7 +278,7 @@ impl SetStore {
     /// Returns the leaving tomes without member slots.
     pub(crate) fn out(&self) -> Result<BTreeSet<TomeId>> {
         let groups = self.groups()?;
-        let slots = groups.iter().flat_map(|group| group.seats());
+        let slots = groups.iter().flat_map(|group| group.slots());
         let slot_holders: BTreeSet<TomeId> = slots.map(|slot| slot.tome).collect();
         Ok(self.leaving()?.difference(&slot_holders).copied().collect())
     }
@@ -347,7 +347,7 @@ impl SetStore {
         let found = groups.iter().find(|group| group.id() == done.group);
         let group = found.ok_or(TomeError::NoGroup { group: done.group })?;
         let mut batch = Batch::new();
-        if group.seats().get(done.member.as_usize()) == Some(&done.from) {
+        if group.slots().get(done.member.as_usize()) == Some(&done.from) {
             let after = GroupRow(group.after(done)?);
             batch.put(GROUPS, group_key(done.group), row::encode(&after)?)?;
         }

@@ -193,12 +193,15 @@ impl StandaloneTome {
             TomeQuery::Check { group } => {
                 TomeReply::Checked(self.call(|reply| TomeRequest::Check { group, reply }).await?)
             }
-            TomeQuery::Wakes => {
+            TomeQuery::SpinUps => {
                 let (reply, answer) = oneshot::channel();
-                self.driver.send_request(TomeRequest::Wakes(reply))?;
-                let wakes = answer.await.map_err(|_| self.driver.unavailable_error())?;
-                TomeReply::Wakes(
-                    wakes.into_iter().map(|wake| (wake.at, wake.places, wake.cause)).collect(),
+                self.driver.send_request(TomeRequest::SpinUps(reply))?;
+                let spin_ups = answer.await.map_err(|_| self.driver.unavailable_error())?;
+                TomeReply::SpinUps(
+                    spin_ups
+                        .into_iter()
+                        .map(|spin_up| (spin_up.at, spin_up.places, spin_up.cause))
+                        .collect(),
                 )
             }
             TomeQuery::Rebuild { planned, group } => {
@@ -209,8 +212,8 @@ impl StandaloneTome {
                 self.call(|reply| TomeRequest::Absent { tomes, reply }).await?;
                 TomeReply::Done
             }
-            TomeQuery::Seat { region, group } => TomeReply::Seat(
-                self.call(|reply| TomeRequest::Seat { region, group, reply }).await?,
+            TomeQuery::MemberSlot { region, group } => TomeReply::MemberSlot(
+                self.call(|reply| TomeRequest::MemberSlot { region, group, reply }).await?,
             ),
             TomeQuery::Adopt { region, objects } => TomeReply::Names(
                 self.call(|reply| TomeRequest::Adopt { region, objects, reply }).await?,

@@ -94,8 +94,11 @@ fn row_format_v1_is_stable() {
     let membership =
         Membership { state: MembershipState::Left, latest: Version::new(300), ..membership };
     golden(&MembershipRow::new(&membership), &expect!["010003ac020000"]);
-    let (spot, version) = (PhysicalBlock::new(300), Version::new(7));
-    golden(&BlockRow { spot, version, signature: [9; 8] }, &expect!["01ac02070909090909090909"]);
+    let (physical_block, version) = (PhysicalBlock::new(300), Version::new(7));
+    golden(
+        &BlockRow { physical_block, version, signature: [9; 8] },
+        &expect!["01ac02070909090909090909"],
+    );
     golden(&PendingRow(pending(5, Some(6), 700)), &expect!["01050106bc05422a45941fef58430300ac02"]);
     let rebuilt = DeltaRow { change: change(9), is_folded: true, slot: None };
     golden(&rebuilt, &expect!["01020901020304050607080100"]);
@@ -125,10 +128,10 @@ fn row_format_v1_is_stable() {
 
 /// Returns all kinds of rows, in an order in which a core would make them.
 fn all_kinds_of_rows() -> Vec<Row> {
-    let block = |region, offset, spot, version, bytes: u8| Row::Block {
+    let block = |region, offset, physical_block, version, bytes: u8| Row::Block {
         region,
         offset: Offset::new(offset),
-        spot: PhysicalBlock::new(spot),
+        physical_block: PhysicalBlock::new(physical_block),
         version: Version::new(version),
         change: signature(&[bytes; 256]),
     };
@@ -150,8 +153,8 @@ fn all_kinds_of_rows() -> Vec<Row> {
     let slots = (0..5).map(|tome| RegionId { tome: TomeId::new((tome + 2) % 5), index: second });
     let parity = Group::new(other, "3+2".parse().unwrap(), slots.collect()).unwrap();
     vec![
-        Row::Seat { region, group: group() },
-        Row::Seat { region: second, group: parity },
+        Row::MemberSlot { region, group: group() },
+        Row::MemberSlot { region: second, group: parity },
         block(region, 0, 0, 1, 1),
         waits(1, pending(0, None, 0)),
         // Not sent: the next change of the block is merged with it.
@@ -171,7 +174,7 @@ fn all_kinds_of_rows() -> Vec<Row> {
         Row::Block {
             region,
             offset: Offset::new(0),
-            spot: PhysicalBlock::new(9),
+            physical_block: PhysicalBlock::new(9),
             version,
             change: Signature::ZERO,
         },
@@ -337,29 +340,29 @@ fn moves() -> Vec<Row> {
         (building.available, building.plan, building.segment) = (available, Some(plan), 1);
         let group = Group::new(GroupId::new(id), split, slots(own, index)).unwrap();
         let region = RegionIndex::new(index);
-        let block = |version: u32, spot: u32| Row::Block {
+        let block = |version: u32, physical_block: u32| Row::Block {
             region,
-            offset: Offset::new(spot % 12),
-            spot: PhysicalBlock::new(spot),
+            offset: Offset::new(physical_block % 12),
+            physical_block: PhysicalBlock::new(physical_block),
             version: Version::new(version),
             change: signature(&[3; 256]),
         };
         vec![
-            Row::Seat { region, group },
+            Row::MemberSlot { region, group },
             Row::Building { region, building: building.clone() },
             block(70, index * 12),
             block(71, index * 12 + 1),
             Row::Cleared { region },
             Row::Building { region, building },
             block(72, index * 12 + 2),
-            Row::Seated { region },
+            Row::SlotBuilt { region },
             Row::Learned { region, tome: TomeId::new(9) },
         ]
     };
     let (data, parity, dropped) = (taken(0, 1, 5), taken(1, 4, 6), taken(2, 0, 7));
     let after = data[0].clone();
-    let Row::Seat { group, .. } = after else { panic!("a member slot") };
-    let from = group.seats()[1];
+    let Row::MemberSlot { group, .. } = after else { panic!("a member slot") };
+    let from = group.slots()[1];
     let to = RegionId { tome: TomeId::new(8), index: REGION };
     let planned = Move { group: group.id(), member: Member::new(1), from, to };
     let left = group.after(&planned).unwrap();
@@ -440,10 +443,10 @@ fn inconsistent_rows_are_errors_not_panics() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         error.to_string().replace("the metadata store of tome 0 is damaged: ", "")
     };
-    let block = |offset, spot| Row::Block {
+    let block = |offset, physical_block| Row::Block {
         region: REGION,
         offset: Offset::new(offset),
-        spot: PhysicalBlock::new(spot),
+        physical_block: PhysicalBlock::new(physical_block),
         version: Version::new(50),
         change: Signature::ZERO,
     };

@@ -1,7 +1,8 @@
 //! Events of a set for subscribers, reported where they are carried out.
 //!
-//! There is no back-pressure: a slow subscriber learns how many events it missed. Each event reports
-//! a state, not a difference, so a subscriber that missed some takes a snapshot and continues.
+//! There is no back-pressure: a slow subscriber learns how many events it missed. Each event
+//! reports a state, not a difference, so a subscriber that missed some takes a snapshot and
+//! continues.
 //!
 //! Not here: what is polled from time to time ([`crate::TomeSet::status`]); of a tome in another
 //! process only its tokens are reported here.
@@ -84,7 +85,7 @@ pub enum TomeEvent {
         tome: TomeId,
     },
     /// A move of a member slot was planned, or made progress.
-    Seat {
+    SlotMove {
         /// The group.
         group: GroupId,
         /// The previous holder.
@@ -95,10 +96,10 @@ pub enum TomeEvent {
         done: f64,
         /// Why it is stuck, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        trouble: Option<String>,
+        failure: Option<String>,
     },
     /// A member slot has moved.
-    SeatMoved {
+    SlotMoved {
         /// The group.
         group: GroupId,
         /// The previous holder.
@@ -107,7 +108,7 @@ pub enum TomeEvent {
         to: TomeId,
     },
     /// A planned move was dropped.
-    SeatStays {
+    SlotStays {
         /// The group.
         group: GroupId,
         /// The target.
@@ -125,12 +126,12 @@ pub enum TomeEvent {
 impl TomeEvent {
     /// Returns the event for a completed move.
     pub(crate) const fn moved(planned: &Move) -> Self {
-        Self::SeatMoved { group: planned.group, from: planned.from.tome, to: planned.to.tome }
+        Self::SlotMoved { group: planned.group, from: planned.from.tome, to: planned.to.tome }
     }
 
     /// Returns the event for a dropped move.
     pub(crate) const fn stays(planned: &Move) -> Self {
-        Self::SeatStays { group: planned.group, to: planned.to.tome }
+        Self::SlotStays { group: planned.group, to: planned.to.tome }
     }
 }
 

@@ -39,7 +39,8 @@ const MOVES_FROM: &str = "tomes-moves-planned";
 /// This point is passed when an object of a lost tome is removed.
 const REMOVAL_KEPT: &str = "tomes-removal-kept";
 /// And these when a metadata store is rebuilt.
-const INVENTORY: [&str; 3] = ["tomes-surveyed", "tomes-regained", "tomes-regained-kept"];
+const INVENTORY: [&str; 3] =
+    ["tomes-inventoried", "tomes-metadata-rebuilt", "tomes-metadata-recorded"];
 
 const LENGTH: usize = 2 * BLOCK + 7;
 
@@ -148,7 +149,7 @@ async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
     shelf.settle(&set).await;
     set.stop();
     drop(set);
-    print(&format!("regained {unknown}"));
+    print(&format!("rebuilt {unknown}"));
     print(&format!("lost {lost}"));
     lose(&shelf.folder, lost);
     shelf.add();
@@ -186,8 +187,8 @@ async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
 /// Returns the tome whose metadata store was removed, if it was not rebuilt.
 fn unknown_of(output: &[&str]) -> Option<TomeId> {
     let unknown = output.iter().find_map(|line| line.strip_prefix("unknown "))?;
-    let is_regained = output.iter().any(|line| line.starts_with("regained "));
-    (!is_regained).then(|| TomeId::new(unknown.parse().unwrap()))
+    let is_rebuilt = output.iter().any(|line| line.starts_with("rebuilt "));
+    (!is_rebuilt).then(|| TomeId::new(unknown.parse().unwrap()))
 }
 
 /// Checks that objects acknowledged as protected are recovered without their tome and any other.

@@ -9,7 +9,7 @@ pub(super) const GLOSSARY: &str = "docs/glossary.md";
 const GLOSSARY_ENTRIES_MAX: usize = 90;
 
 /// Retired names, and what to write instead.
-const RETIRED: [(&str, &str); 28] = [
+const RETIRED: [(&str, &str); 37] = [
     ("Bells", "JobHandles"),
     ("Deed", "FragmentOp"),
     ("Gathering", "ObjectAssembler"),
@@ -20,6 +20,7 @@ const RETIRED: [(&str, &str); 28] = [
     ("NotedObject", "ObjectWithNote"),
     ("PlattersError", "GlassError"),
     ("RepairProgress", "Progress"),
+    ("SealTrouble", "SealFailure"),
     ("Shop", "DiskContext"),
     ("StacksError", "RackError"),
     ("Stagehand", "DiskWorker"),
@@ -27,6 +28,7 @@ const RETIRED: [(&str, &str); 28] = [
     ("Stood", "Membership"),
     ("Surveyor", "InventoryRunner"),
     ("Taker", "Receiver"),
+    ("Woken", "ExternalSpinUp"),
     ("anew", "again"),
     ("excuses", "in-flight deltas"),
     ("fulgurite_keyed", "fulgurite_tier"),
@@ -34,10 +36,17 @@ const RETIRED: [(&str, &str); 28] = [
     ("fulgurite_library", "fulgurite_glass_core::control"),
     ("fulgurite_sites", "fulgurite_geo::stores"),
     ("fulgurite_stacks", "fulgurite_rack"),
+    ("in_doubt", "unconfirmed"),
+    ("is_regained", "is_rebuilt"),
     ("is_sinking", "is_spinning_down"),
     ("is_told", "is_reported"),
+    ("scene", "snapshot"),
+    ("seats", "slots"),
+    ("surveyed", "inventoried"),
+    ("trouble", "failure"),
     ("verify_telling", "verify with a progress function"),
     ("whoever", "who, or the one who"),
+    ("woken", "spun up"),
 ];
 
 /// Names that were replaced do not come back.

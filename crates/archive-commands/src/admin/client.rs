@@ -11,7 +11,7 @@ use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::{Remote, RemoteArgs};
 use fulgurite_client::s3::{http_builder, percent_encode};
 use fulgurite_client::server_file::ServerFile;
-use fulgurite_disks::{PlaceId, Wake};
+use fulgurite_disks::{PlaceId, SpinUp};
 use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall};
 use fulgurite_rack::Snapshot;
 use fulgurite_terminal::CommandFuture;
@@ -190,7 +190,7 @@ impl AdminClient {
     }
 
     /// Returns the rack's last spin-ups, the latest first.
-    pub async fn rack_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+    pub async fn rack_ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         self.get("rack-ledger", &[]).await
     }
 
@@ -216,7 +216,7 @@ impl AdminClient {
     }
 
     /// Returns the tomes' last spin-ups, the latest first.
-    pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+    pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         self.get("tomes-ledger", &[]).await
     }
 

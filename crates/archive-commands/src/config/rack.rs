@@ -206,11 +206,11 @@ impl Rack {
         if self.rated_spinups == Some(0) {
             return refuse("rack.rated_spinups", "data sheets say 300000 or more; leave it out");
         }
-        if self.verify.time().is_none() && self.policy.wakes != SpinUps::All {
+        if self.verify.time().is_none() && self.policy.spin_ups != SpinUps::All {
             return refuse(
                 "rack.verify",
-                "with rack.policy.wakes = \"needed\" reads do not look at all stacks, so that what \
-                 is lost is found by verifications alone: \"never\" would be never",
+                "with rack.policy.spin_ups = \"needed\" reads do not look at all stacks, so that \
+                 what is lost is found by verifications alone: \"never\" would be never",
             );
         }
         let roots = self.roots(&shape, Path::new("DATA/rack"))?;

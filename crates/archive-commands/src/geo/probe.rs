@@ -39,14 +39,14 @@ pub(super) struct StoreStatus {
     pub(super) milliseconds: Option<f64>,
     /// The error if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) trouble: Option<String>,
+    pub(super) failure: Option<String>,
 }
 
 impl SiteStatus {
     /// Returns whether all its stores answer and none has lost its contents.
     pub(super) fn is_well(&self) -> bool {
         let is_reachable = |store: &Option<StoreStatus>| {
-            store.as_ref().is_none_or(|store| store.trouble.is_none())
+            store.as_ref().is_none_or(|store| store.failure.is_none())
         };
         !self.rebuilding && is_reachable(&self.table) && is_reachable(&self.blobs)
     }
@@ -80,9 +80,9 @@ async fn probe_store(
     match answer {
         Ok(()) => {
             let milliseconds = Some(began.elapsed().as_secs_f64() * 1000.0);
-            StoreStatus { place, milliseconds, trouble: None }
+            StoreStatus { place, milliseconds, failure: None }
         }
-        Err(trouble) => StoreStatus { place, milliseconds: None, trouble: Some(trouble) },
+        Err(failure) => StoreStatus { place, milliseconds: None, failure: Some(failure) },
     }
 }
 

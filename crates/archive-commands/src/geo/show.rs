@@ -54,8 +54,8 @@ fn site(site: &SiteStatus) -> Vec<String> {
 }
 
 fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
-    let state = match (&store.trouble, store.milliseconds) {
-        (Some(trouble), _) => style::out(Tone::Bad, trouble).to_string(),
+    let state = match (&store.failure, store.milliseconds) {
+        (Some(failure), _) => style::out(Tone::Bad, failure).to_string(),
         (None, Some(milliseconds)) => format!("answers in {milliseconds:.1} ms"),
         (None, None) => String::new(),
     };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_disks::{PlaceId, Wake};
+use fulgurite_disks::{PlaceId, SpinUp};
 use fulgurite_rack::{Found, Progress, RackStore, Report, Result, Snapshot};
 use fulgurite_terminal::progress;
 
@@ -51,7 +51,7 @@ impl RackAccess {
         }
     }
 
-    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<Wake>> {
+    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         match self {
             Self::Server(server) => server.rack_ledger().await,
             Self::Store(store) => Ok(store.ledger().await?),

@@ -113,9 +113,9 @@ async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
         }
         RackAction::Ledger(args) => {
             access::run_with(args, async |rack: &RackAccess| {
-                for wake in rack.ledger().await? {
-                    out.json(&wake)?;
-                    out.text(show::wake(&wake))?;
+                for spin_up in rack.ledger().await? {
+                    out.json(&spin_up)?;
+                    out.text(show::spin_up(&spin_up))?;
                 }
                 Ok(())
             })

@@ -1,6 +1,6 @@
 //! Formats a rack as text: a line per group, with its disks as a picture.
 
-use fulgurite_disks::{Power, Wake};
+use fulgurite_disks::{Power, SpinUp};
 use fulgurite_rack::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
@@ -9,7 +9,7 @@ use fulgurite_terminal::style::{self, Tone};
 fn sign(disk: &DiskSnapshot) -> char {
     match disk.power {
         Power::Failed | Power::Absent | Power::Unclean => 'x',
-        _ if disk.trouble.is_some() => '!',
+        _ if disk.failure.is_some() => '!',
         Power::Standby => '.',
         Power::SpinningUp => '^',
         Power::Active => '#',
@@ -38,9 +38,9 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     );
     lines.extend(rack.groups.iter().filter_map(alarm));
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
-    let failing_disks = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
+    let failing_disks = disks.filter_map(|disk| Some((disk.place, disk.failure.as_ref()?)));
     lines.extend(
-        failing_disks.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")),
+        failing_disks.map(|(place, failure)| format!("failure    disk {place}: {failure}")),
     );
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     lines.extend(disks.filter_map(failing));
@@ -125,7 +125,7 @@ fn group(group: &GroupSnapshot) -> String {
 /// Formats an alarm for a group that has lost redundancy.
 fn alarm(group: &GroupSnapshot) -> Option<String> {
     let away =
-        group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out_of_service());
+        group.disks.iter().filter(|disk| disk.failure.is_some() || disk.power.is_out_of_service());
     let away: Vec<String> = away.map(|disk| disk.place.to_string()).collect();
     (!away.is_empty()).then(|| {
         let line = format!(
@@ -140,13 +140,13 @@ fn alarm(group: &GroupSnapshot) -> Option<String> {
 }
 
 /// Formats a spin-up.
-pub(super) fn wake(wake: &Wake) -> String {
-    let group = wake.group.map_or_else(|| "-".to_owned(), |group| group.to_string());
-    let places: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+pub(super) fn spin_up(spin_up: &SpinUp) -> String {
+    let group = spin_up.group.map_or_else(|| "-".to_owned(), |group| group.to_string());
+    let places: Vec<String> = spin_up.places.iter().map(ToString::to_string).collect();
     format!(
         "{:<24}  group {group:>3}  {:<14}  disks {}",
-        timestamp(wake.at),
-        wake.cause.to_string(),
+        timestamp(spin_up.at),
+        spin_up.cause.to_string(),
         places.join(" ")
     )
 }

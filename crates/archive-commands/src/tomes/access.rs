@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_disks::Wake;
+use fulgurite_disks::SpinUp;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress;
 use fulgurite_tome::objects::{
@@ -45,7 +45,7 @@ impl TomesAccess {
         }
     }
 
-    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<Wake>> {
+    pub(super) async fn ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         match self {
             Self::Server(server) => server.tomes_ledger().await,
             Self::Store(store) => Ok(store.ledger().await),
@@ -112,12 +112,12 @@ impl TomesAccess {
     ) -> anyhow::Result<InventoryResult> {
         match self {
             Self::Server(server) => {
-                server.run_tomes_call("tomes-survey", Some(tome), is_quiet).await
+                server.run_tomes_call("tomes-inventory", Some(tome), is_quiet).await
             }
             Self::Store(store) => {
                 let store = store.clone();
                 let work = async move |work: Arc<Progress>| store.inventory(tome, &work).await;
-                run_with_progress("survey", is_quiet, work).await
+                run_with_progress("inventory", is_quiet, work).await
             }
         }
     }

@@ -71,7 +71,7 @@ enum TomesAction {
         args: TomesArgs,
     },
     /// Read the disk of a tome whose metadata store is lost: the next start rebuilds that
-    Survey {
+    Inventory {
         /// Number of the tome
         #[arg(value_name = "TOME")]
         tome: u32,
@@ -137,9 +137,9 @@ async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
         }
         TomesAction::Ledger(args) => {
             access::run_with(args, async |set: &TomesAccess| {
-                for wake in set.ledger().await? {
-                    out.json(&wake)?;
-                    out.text(show::wake(&wake))?;
+                for spin_up in set.ledger().await? {
+                    out.json(&spin_up)?;
+                    out.text(show::spin_up(&spin_up))?;
                 }
                 Ok(())
             })
@@ -170,7 +170,7 @@ async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
             })
             .await
         }
-        TomesAction::Survey { tome, args } => inventory(TomeId::new(*tome), args, out).await,
+        TomesAction::Inventory { tome, args } => inventory(TomeId::new(*tome), args, out).await,
         TomesAction::Recover(args) => {
             access::run_with(args, async |set: &TomesAccess| {
                 show_found(&set.recover(out.is_json()).await?, out)
@@ -237,8 +237,8 @@ async fn inventory(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Resu
 
 fn show_inventory(result: &InventoryResult, out: &Output) -> anyhow::Result<()> {
     out.json(result)?;
-    let InventoryResult { tome, is_regained, pieces, bad, problems } = result;
-    if *is_regained {
+    let InventoryResult { tome, is_rebuilt, pieces, bad, problems } = result;
+    if *is_rebuilt {
         out.text(format_args!(
             "tome {tome}: its metadata store is rebuilt, with {}; {} to be rebuilt",
             pluralize(*pieces, "piece"),
@@ -297,9 +297,9 @@ fn report_scrubbed(scrubbed: &Scrubbed, out: &Output) -> anyhow::Result<()> {
 /// Shows whether all member slots have moved.
 fn report_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.json(rebuilt)?;
-    let Rebuilt { tome, seats, of, problems } = rebuilt;
-    out.text(format_args!("tome {tome}: {seats} of {} moved", pluralize(*of, "seat")))?;
-    if seats < of && !out.is_json() {
+    let Rebuilt { tome, slots, of, problems } = rebuilt;
+    out.text(format_args!("tome {tome}: {slots} of {} moved", pluralize(*of, "slot")))?;
+    if slots < of && !out.is_json() {
         note(hint(
             "with the server stopped, name one tome more (count of [tomes], or --tomes COUNT) and \
              run `fulgurite tomes add`",

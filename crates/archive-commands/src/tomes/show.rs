@@ -1,6 +1,6 @@
 //! Formats a set of tomes as text, with a line for each.
 
-use fulgurite_disks::{Cause, Power, Wake};
+use fulgurite_disks::{Cause, Power, SpinUp};
 use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_tome::objects::{BudgetSnapshot, MoveSnapshot, Snapshot, TomeSnapshot};
@@ -56,32 +56,32 @@ fn budget(tome: &TomeSnapshot) -> Option<String> {
 
 /// Formats the move of a member slot.
 fn slot_move(moving: &MoveSnapshot) -> String {
-    let MoveSnapshot { group, from, to, done, trouble } = moving;
-    let trouble = trouble.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
+    let MoveSnapshot { group, from, to, done, failure } = moving;
+    let failure = failure.as_ref().map_or_else(String::new, |why| format!("; waits: {why}"));
     let done = done * 100.0;
-    format!("moves        slot of group {group}: tome {from} to {to}, {done:.0} %{trouble}")
+    format!("moves        slot of group {group}: tome {from} to {to}, {done:.0} %{failure}")
 }
 
 /// Formats a spin-up.
-pub(super) fn wake(wake: &Wake) -> String {
-    let tomes: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+pub(super) fn spin_up(spin_up: &SpinUp) -> String {
+    let tomes: Vec<String> = spin_up.places.iter().map(ToString::to_string).collect();
     // Not caused by a request to this tome: others' deltas are applied, or its own are sent.
-    let is_parity = wake.cause == Cause::Write(0);
-    let cause = if is_parity { "parity".to_owned() } else { wake.cause.to_string() };
-    format!("{:<24}  {cause:<14}  tome {}", timestamp(wake.at), tomes.join(" "))
+    let is_parity = spin_up.cause == Cause::Write(0);
+    let cause = if is_parity { "parity".to_owned() } else { spin_up.cause.to_string() };
+    format!("{:<24}  {cause:<14}  tome {}", timestamp(spin_up.at), tomes.join(" "))
 }
 
 /// Returns a hint for tomes that are given up, if there are any.
 pub(super) fn advice(set: &Snapshot) -> Option<String> {
     let is_given_up =
-        |tome: &&TomeSnapshot| tome.trouble.is_some() && !set.out.contains(&tome.tome);
+        |tome: &&TomeSnapshot| tome.failure.is_some() && !set.out.contains(&tome.tome);
     // A tome whose store could not be opened has no disk here.
     let is_lost = |tome: &&TomeSnapshot| is_given_up(tome) && tome.power == Power::Absent;
     if let Some(lost) = set.tomes.iter().find(is_lost) {
         let tome = lost.tome;
         return Some(format!(
             "put back the missing part of tome {tome} and restart the set; else \
-             `fulgurite tomes survey {tome}`, if its disk is here, or `fulgurite tomes rebuild \
+             `fulgurite tomes inventory {tome}`, if its disk is here, or `fulgurite tomes rebuild \
              {tome}`"
         ));
     }
@@ -93,7 +93,7 @@ pub(super) fn advice(set: &Snapshot) -> Option<String> {
 }
 
 fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
-    let power = match (&tome.trouble, &tome.away) {
+    let power = match (&tome.failure, &tome.away) {
         _ if is_out => "out".to_owned(),
         (Some(_), _) => "given up".to_owned(),
         (None, Some(_)) => "away".to_owned(),
@@ -108,7 +108,7 @@ fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
         tome.tome,
         group_digits(tome.pieces),
         bytes(tome.unprotected_bytes),
-        group_digits(tome.wakes),
+        group_digits(tome.spin_ups),
         group_digits(tome.wakes_of_a_day),
         group_digits(tome.healed),
         group_digits(tome.scrubs),

@@ -3,8 +3,8 @@
 //! ```text
 //! a run     | DATA | ENTRY |  synced, key synced --X-- commit      a crash came between
 //! a start   entries whose commit may not have ended --> those whose object is not named
-//!             --> DIR/doubts, synced             a recovery without the catalog leaves them out
-//!             --> rows of the space "doubts"     a put or delete of the name resolves them
+//!             --> DIR/unconfirmed, synced        a recovery without the catalog leaves them out
+//!             --> rows of the space "unconfirmed" a put or delete of the name resolves them
 //! ```
 //!
 //! Most of these are uploads that were never acknowledged. But if the catalog is a copy from the

@@ -240,7 +240,7 @@ impl JobHandle {
             name: name.to_owned(),
             state,
             doing: record.activity().cloned(),
-            trouble: record.schedule.as_ref().and_then(JobSchedule::failure).map(str::to_owned),
+            failure: record.schedule.as_ref().and_then(JobSchedule::failure).map(str::to_owned),
             retry_seconds: retry.map(|left| left.as_nanos() / 1_000_000_000),
             runs: record.runs,
             failures: record.schedule.as_ref().map_or(0, JobSchedule::failures),

@@ -166,7 +166,7 @@ impl Workers {
         let has_sealing_failure = self.state.platters.oldest_failure().is_some();
         let is_reported_by_sets = |job: &JobStatus| has_sealing_failure && job.name == SEALING;
         let jobs = self.runner.status().into_iter();
-        jobs.filter(|job| job.trouble.is_some() && !is_reported_by_sets(job)).collect()
+        jobs.filter(|job| job.failure.is_some() && !is_reported_by_sets(job)).collect()
     }
 
     /// Returns messages for tiers that are older copies.
@@ -238,9 +238,9 @@ impl Workers {
 
 /// Returns the state of the pipeline: what sealing does, or the error that it waits on.
 fn pipeline(sealing: &JobStatus) -> String {
-    match (&sealing.doing, &sealing.trouble) {
+    match (&sealing.doing, &sealing.failure) {
         (Some(doing), _) => doing.clone(),
-        (None, Some(trouble)) => format!("waiting to retry: {trouble}"),
+        (None, Some(failure)) => format!("waiting to retry: {failure}"),
         (None, None) => PIPELINE_IDLE.to_owned(),
     }
 }

@@ -481,7 +481,7 @@ async fn concurrent_completions_create_one_object_in_the_tier() {
     let recovered = config.clone();
     let work = move || fulgurite_archive::recover(recovered, RecoverOptions::default(), &|_| {});
     let report = tokio::task::spawn_blocking(work).await.unwrap().unwrap();
-    assert_eq!((report.objects, report.incomplete, report.in_doubt), (1, 0, 0), "{report:?}");
+    assert_eq!((report.objects, report.incomplete, report.unconfirmed), (1, 0, 0), "{report:?}");
     let client = Client::open(config).await;
     assert_eq!(client.get("parts", None).await.unwrap(), noise(1, 7000));
     client.archive.stop().await.unwrap();

@@ -86,7 +86,7 @@ async fn status_shows_every_job_with_its_work() {
     // The copies, each platter, and the one that was requested alone.
     assert_eq!(job(&status, "verifying").runs, all.platters.len() as u64 + 2);
     assert_eq!(job(&status, "expiring").runs, 0);
-    assert!(status.jobs.iter().all(|job| job.trouble.is_none() && job.failures == 0));
+    assert!(status.jobs.iter().all(|job| job.failure.is_none() && job.failures == 0));
     client.archive.stop().await.unwrap();
     let status = client.archive.status().await.unwrap();
     assert!(status.jobs.iter().all(|job| job.state == JobState::Stopped), "{status:?}");

@@ -97,7 +97,7 @@ async fn long_disk_failure_only_delays_sealing() {
     for tries in 1..=12 {
         client.archive.seal().await.unwrap_err();
         let status = client.archive.status().await.unwrap();
-        assert_eq!(status.seal_troubles[0].tries, tries, "{status:?}");
+        assert_eq!(status.seal_failures[0].tries, tries, "{status:?}");
         assert_eq!(status.sets_given_up, 0);
         assert!(status.pipeline.starts_with("waiting to retry"), "{}", status.pipeline);
     }
@@ -109,7 +109,7 @@ async fn long_disk_failure_only_delays_sealing() {
     assert_eq!((report.objects, report.kept_staged), (2, 0));
     assert_eq!(client.archive.degraded(), Vec::<String>::new());
     let status = client.archive.status().await.unwrap();
-    assert_eq!((status.pipeline.as_str(), status.seal_troubles.len()), ("idle", 0));
+    assert_eq!((status.pipeline.as_str(), status.seal_failures.len()), ("idle", 0));
     read_back(&client, "first", &body).await;
     read_back(&client, "second", &second).await;
     client.archive.stop().await.unwrap();

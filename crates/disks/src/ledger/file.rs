@@ -1,8 +1,8 @@
 //! The file of a ledger: a line with the totals so far, and a line for each spin-up.
 //!
-//! Its format is `docs/formats/wake-ledger.md`. A record is written and synced before its disks are
-//! commanded to spin up, so none of our spin-ups is missing. A last line torn by a crash is dropped
-//! and reported. The file is on a disk that is always on.
+//! Its format is `docs/formats/spin-up-ledger.md`. A record is written and synced before its disks
+//! are commanded to spin up, so none of our spin-ups is missing. A last line torn by a crash is
+//! dropped and reported. The file is on a disk that is always on.
 //!
 //! A file whose write or sync failed is not written again, because it is unknown what of it is on
 //! disk. The next record begins a new file.
@@ -18,9 +18,9 @@ use super::{Ledger, Totals};
 use crate::limits::{
     FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, RECORD_PLACES_MAX, SET_ASIDE_MAX,
 };
-use crate::{DisksError, GroupId, PlaceId, Result, StartCount, Wake};
+use crate::{DisksError, GroupId, PlaceId, Result, SpinUp, StartCount};
 
-const FORMAT: &str = "fulgurite-wake-ledger";
+const FORMAT: &str = "fulgurite-spin-up-ledger";
 const VERSION: u32 = 1;
 
 /// The first line.
@@ -38,7 +38,7 @@ struct Header {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    Wake(Wake),
+    SpinUp(SpinUp),
     Replaced(PlaceId),
     Start(StartCount),
 }
@@ -136,9 +136,9 @@ impl LedgerFile {
     ///
     /// # Panics
     /// When it has more disks than [`RECORD_PLACES_MAX`].
-    pub fn record(&mut self, spin_up: Wake) -> Result<()> {
+    pub fn record(&mut self, spin_up: SpinUp) -> Result<()> {
         assert!(spin_up.places.len() <= RECORD_PLACES_MAX, "too many disks for one record");
-        self.put(&Line::Wake(spin_up.clone()))?;
+        self.put(&Line::SpinUp(spin_up.clone()))?;
         self.ledger.record(spin_up);
         if self.bytes >= self.bytes_max {
             // The record is safe either way; the next one retries.
@@ -308,7 +308,7 @@ impl<'a> LedgerReader<'a> {
 
     fn apply(&mut self, line: Line) {
         match line {
-            Line::Wake(spin_up) => {
+            Line::SpinUp(spin_up) => {
                 self.ledger.record(spin_up);
                 self.reloaded.spin_ups += 1;
             }

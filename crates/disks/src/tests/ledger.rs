@@ -3,16 +3,16 @@
 use fulgurite_units::UnixTime;
 use proptest::prelude::*;
 
-use super::{hour, place, wake};
+use super::{hour, place, spin_up};
 use crate::limits::RECENT_SPIN_UPS_MAX;
-use crate::{Cause, CauseKind, GroupId, Ledger, Wake};
+use crate::{Cause, CauseKind, GroupId, Ledger, SpinUp};
 
 #[test]
 fn spin_ups_are_counted_by_cause() {
     let mut ledger = Ledger::new();
-    ledger.record(wake(hour(0), &[1, 2], Cause::Request(7)));
-    ledger.record(wake(hour(1), &[2], Cause::Foreign));
-    ledger.record(wake(hour(2), &[2, 3], Cause::Rebuild));
+    ledger.record(spin_up(hour(0), &[1, 2], Cause::Request(7)));
+    ledger.record(spin_up(hour(1), &[2], Cause::External));
+    ledger.record(spin_up(hour(2), &[2, 3], Cause::Rebuild));
     let lifetime_count: Vec<_> =
         ledger.places().map(|(place, of)| (place.get(), of.lifetime_count())).collect();
     assert_eq!(lifetime_count, [(1, 1), (2, 3), (3, 1)]);
@@ -25,15 +25,15 @@ fn spin_ups_are_counted_by_cause() {
     );
     let counts: Vec<_> = CauseKind::ALL.into_iter().map(|kind| ledger.spin_ups_by(kind)).collect();
     assert_eq!(counts, [2, 0, 0, 2, 0, 0, 1, 0]);
-    let recent: Vec<_> = ledger.recent().map(|wake| wake.cause).collect();
-    assert_eq!(recent, [Cause::Rebuild, Cause::Foreign, Cause::Request(7)]);
+    let recent: Vec<_> = ledger.recent().map(|spin_up| spin_up.cause).collect();
+    assert_eq!(recent, [Cause::Rebuild, Cause::External, Cause::Request(7)]);
 }
 
 #[test]
 fn recent_spin_ups_are_bounded() {
     let mut ledger = Ledger::new();
     for number in 0..RECENT_SPIN_UPS_MAX as u64 + 10 {
-        ledger.record(wake(hour(0), &[1], Cause::Request(number)));
+        ledger.record(spin_up(hour(0), &[1], Cause::Request(number)));
     }
     assert_eq!(ledger.recent().count(), RECENT_SPIN_UPS_MAX);
     let latest = ledger.recent().next().unwrap().cause;
@@ -48,7 +48,7 @@ fn recent_spin_ups_are_bounded() {
 fn day_counts_whole_hours_and_one_more() {
     let mut ledger = Ledger::new();
     for at in [hour(0), hour(0), hour(3), hour(30)] {
-        ledger.record(wake(at, &[1], Cause::Write(0)));
+        ledger.record(spin_up(at, &[1], Cause::Write(0)));
     }
     let totals = ledger.disk_totals(place(1)).unwrap();
     assert_eq!(totals.day(hour(30)), 1, "hours older than 25 are dropped");
@@ -67,7 +67,7 @@ proptest! {
         for step in steps {
             now = UnixTime::from_millis(now.as_millis() + step);
             let places = vec![place(1)];
-            ledger.record(Wake { at: now, group: None, places, cause: Cause::Write(0) });
+            ledger.record(SpinUp { at: now, group: None, places, cause: Cause::Write(0) });
             times.push(now.as_millis());
             let since = now.as_millis() - 24 * 3_600_000;
             let count = times.iter().filter(|at| **at > since).count() as u64;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use fulgurite_units::ErrorKind;
 use tempfile::TempDir;
 
-use super::{hour, place, wake};
+use super::{hour, place, spin_up};
 use crate::{Cause, CauseKind, DisksError, LedgerFile, LoadReport};
 
 fn ledger_path() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("wakes.ndjson");
+    let path = folder.path().join("spin-ups.ndjson");
     (folder, path)
 }
 
@@ -20,15 +20,15 @@ fn lines_match_the_format() {
     let (_folder, path) = ledger_path();
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded, LoadReport::default());
-    file.record(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
-    file.record(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    file.record(spin_up(hour(0), &[4, 5], Cause::Request(9))).unwrap();
+    file.record(spin_up(hour(1), &[4], Cause::Scrub)).unwrap();
     file.replaced(place(5)).unwrap();
     file.record_start(7).unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
-        r#"{"format":"fulgurite-wake-ledger","version":1,"start":[0,0],"places":[],"groups":[]}
-{"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
-{"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
+        r#"{"format":"fulgurite-spin-up-ledger","version":1,"start":[0,0],"places":[],"groups":[]}
+{"spin_up":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
+{"spin_up":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
 {"start":[7,7]}
 "#
@@ -44,7 +44,7 @@ fn start_count_needs_both_numbers_to_agree() {
     let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     file.record_start(7).unwrap();
-    file.record(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    file.record(spin_up(hour(1), &[4], Cause::Scrub)).unwrap();
     drop(file);
     let text = fs::read_to_string(&path).unwrap();
     for (good, bad) in [("[7,7]", "[7,5]"), ("[7,7]", "[3,7]"), ("[0,0]", "[4,0]")] {
@@ -60,15 +60,15 @@ fn start_count_needs_both_numbers_to_agree() {
 fn ledger_is_restored_after_a_restart() {
     let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.record(wake(hour(0), &[4, 5], Cause::Init)).unwrap();
-    file.record(wake(hour(1), &[4], Cause::Foreign)).unwrap();
+    file.record(spin_up(hour(0), &[4, 5], Cause::Init)).unwrap();
+    file.record(spin_up(hour(1), &[4], Cause::External)).unwrap();
     file.replaced(place(5)).unwrap();
     drop(file);
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded, LoadReport { spin_ups: 2, ..LoadReport::default() });
     assert_eq!(file.ledger().disk_totals(place(4)).unwrap().day(hour(2)), 2);
     assert!(file.ledger().disk_totals(place(5)).is_none());
-    file.record(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
+    file.record(spin_up(hour(2), &[5], Cause::Rebuild)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(reloaded.spin_ups, 3);
@@ -80,9 +80,9 @@ fn ledger_is_restored_after_a_restart() {
 fn torn_last_line_is_dropped_and_reported() {
     let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
+    file.record(spin_up(hour(0), &[1], Cause::Init)).unwrap();
     let sound = fs::metadata(&path).unwrap().len();
-    file.record(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+    file.record(spin_up(hour(1), &[1], Cause::Scrub)).unwrap();
     drop(file);
     let whole = fs::read(&path).unwrap();
     for bytes in usize::try_from(sound).unwrap() + 1..whole.len() {
@@ -90,7 +90,7 @@ fn torn_last_line_is_dropped_and_reported() {
         let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
         let torn_bytes = bytes as u64 - sound;
         assert_eq!(reloaded, LoadReport { spin_ups: 1, torn_bytes, set_aside: None });
-        file.record(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+        file.record(spin_up(hour(1), &[1], Cause::Scrub)).unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), whole, "the next line is complete");
     }
@@ -100,7 +100,7 @@ fn torn_last_line_is_dropped_and_reported() {
 fn invalid_ledger_is_rejected_and_left_unchanged() {
     let (_folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
-    file.record(wake(hour(0), &[1], Cause::Init)).unwrap();
+    file.record(spin_up(hour(0), &[1], Cause::Init)).unwrap();
     drop(file);
     let whole = fs::read_to_string(&path).unwrap();
     let newer = whole.replace("\"version\":1", "\"version\":2");
@@ -119,12 +119,12 @@ fn invalid_ledger_is_rejected_and_left_unchanged() {
 fn long_ledger_is_rotated_with_its_totals() {
     let (folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open_up_to(2000, &path).unwrap();
-    let before = folder.path().join("wakes.ndjson.before");
+    let before = folder.path().join("spin-ups.ndjson.before");
     file.record_start(5).unwrap();
     let mut begun = 0;
     for number in 0..60 {
         let was_long = fs::metadata(&path).unwrap().len();
-        file.record(wake(hour(number), &[1, 2], Cause::Request(number))).unwrap();
+        file.record(spin_up(hour(number), &[1, 2], Cause::Request(number))).unwrap();
         if fs::metadata(&path).unwrap().len() < was_long {
             begun += 1;
             let ended = LedgerFile::open(&before).unwrap().0;
@@ -147,7 +147,7 @@ fn damaged_ledger_is_set_aside_and_salvaged() {
     let (folder, path) = ledger_path();
     let (mut file, _) = LedgerFile::open(&path).unwrap();
     for number in 0..3 {
-        file.record(wake(hour(number), &[1], Cause::Init)).unwrap();
+        file.record(spin_up(hour(number), &[1], Cause::Init)).unwrap();
     }
     drop(file);
     let whole = fs::read(&path).unwrap();
@@ -162,11 +162,11 @@ fn damaged_ledger_is_set_aside_and_salvaged() {
         fs::write(&path, &bytes).unwrap();
         let (mut file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         let (aside, problem) = reloaded.set_aside.unwrap();
-        assert_eq!(aside, folder.path().join(format!("wakes.ndjson.damaged-{number}")));
+        assert_eq!(aside, folder.path().join(format!("spin-ups.ndjson.damaged-{number}")));
         assert!(problem.starts_with("line "), "{problem}");
         assert_eq!(fs::read(&aside).unwrap(), bytes, "the damaged file is kept unchanged");
         assert_eq!(file.ledger().spin_ups_by(CauseKind::Init), left);
-        file.record(wake(hour(9), &[1], Cause::Scrub)).unwrap();
+        file.record(spin_up(hour(9), &[1], Cause::Scrub)).unwrap();
         drop(file);
         let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
@@ -186,14 +186,14 @@ fn failed_ledger_file_is_replaced_at_the_next_record() {
     let (folder, path) = ledger_path();
     drop(LedgerFile::open(&path).unwrap());
     let mut file = LedgerFile::unwritable(&path);
-    file.record(wake(hour(0), &[1], Cause::Init)).unwrap_err();
+    file.record(spin_up(hour(0), &[1], Cause::Init)).unwrap_err();
     assert!(file.ledger().disk_totals(place(1)).is_none(), "no spin-up is counted");
     // A new file cannot be begun either: a directory occupies the name of the old one.
-    let before = folder.path().join("wakes.ndjson.before");
+    let before = folder.path().join("spin-ups.ndjson.before");
     fs::create_dir(&before).unwrap();
-    file.record(wake(hour(1), &[1], Cause::Init)).unwrap_err();
+    file.record(spin_up(hour(1), &[1], Cause::Init)).unwrap_err();
     fs::remove_dir(&before).unwrap();
-    file.record(wake(hour(2), &[1], Cause::Scrub)).unwrap();
+    file.record(spin_up(hour(2), &[1], Cause::Scrub)).unwrap();
     drop(file);
     let (file, reloaded) = LedgerFile::open(&path).unwrap();
     assert_eq!(

@@ -89,14 +89,14 @@ fn injected_faults_take_effect() {
     assert!(disks.spin_up(place(1)).is_ok());
     disks.spin_down(place(1)).unwrap();
 
-    inject(Fault::ForeignWake);
+    inject(Fault::ExternalSpinUp);
     assert_eq!(observed(), Observed::Turning);
     for fault in [Fault::Dead, Fault::Pulled] {
         inject(fault);
         assert_eq!(observed(), Observed::Absent);
         let refused = disks.spin_up(place(1)).unwrap_err().to_string();
         assert!(refused.contains("place 1") && refused.contains("simulated"), "{refused}");
-        inject(Fault::ForeignWake);
+        inject(Fault::ExternalSpinUp);
         assert_eq!(observed(), Observed::Absent, "a missing disk is not spun up");
         inject(Fault::Repaired);
         assert_eq!(observed(), Observed::Standby);

@@ -272,7 +272,7 @@ fn admin_seal_verify_and_status_report_state() {
     expect![["nothing is staged: 1 object on glass already, in 1 set\nexit: 0\n"]]
         .assert_eq(&run(root, &["admin", "seal"]));
     let status = run(root, &["admin", "status"]);
-    assert!(status.contains("pipeline   idle\n") && !status.contains("trouble"), "{status}");
+    assert!(status.contains("pipeline   idle\n") && !status.contains("failure"), "{status}");
     let sound = run(root, &["admin", "verify"]);
     let verdict = "verdict: sound, 4 platters read whole and none needs another\nexit: 0\n";
     assert!(sound.ends_with(verdict), "{sound}");
@@ -321,11 +321,11 @@ fn status_reports_sets_that_fail_to_seal() {
     let sealed = run(root, &["admin", "seal"]);
     assert!(!sealed.ends_with("exit: 0\n"), "{sealed}");
     let status = transcript(&mut command(root, &["admin", "status"]));
-    let failure = status.lines().find(|line| line.starts_with("trouble    set "));
+    let failure = status.lines().find(|line| line.starts_with("failure    set "));
     let failure = failure.unwrap_or_else(|| panic!("{status}"));
     assert!(failure.contains("waits, next try in") && failure.contains("No such file"), "{status}");
     fs::create_dir(root.join("data/platters")).unwrap();
     run(root, &["admin", "seal"]);
     let status = transcript(&mut command(root, &["admin", "status"]));
-    assert!(!status.contains("trouble"), "{status}");
+    assert!(!status.contains("failure"), "{status}");
 }

@@ -3,7 +3,7 @@
 //! server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
-//!   event: scene         a snapshot of everything; comes first
+//!   event: snapshot         a snapshot of everything; comes first
 //!   id: 41               number of steps so far
 //!   data: {..}           one line of JSON
 //!
@@ -118,7 +118,7 @@ impl EventSource for ArchiveWatch {
             }
         };
         let text = match &seen {
-            Seen::Scene(scene) => event("scene", Some(scene.step), scene),
+            Seen::Snapshot(snapshot) => event("snapshot", Some(snapshot.step), snapshot),
             Seen::Step(step) => event("step", Some(step.step), step),
             Seen::End(end) => event("end", None, end),
         };

@@ -15,7 +15,7 @@
 //!   GET  /-/admin/tomes, tomes-ledger      the set of tomes: see `tomes`
 //!   GET  /-/admin/geo                      the namespace over several sites
 //!   POST /-/admin/tomes-verify, tomes-scrub[?tome=N], tomes-rebuild?tome=N, tomes-retire?tome=N,
-//!        tomes-survey?tome=N, tomes-recover
+//!        tomes-inventory?tome=N, tomes-recover
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!

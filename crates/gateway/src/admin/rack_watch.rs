@@ -21,7 +21,7 @@ impl EventSource for Watch<Notification> {
 fn text(seen: &Notification) -> Bytes {
     match seen {
         Notification::Snapshot { step, at, rack } => {
-            event("scene", Some(*step), &json!({ "step": step, "at": at, "rack": rack }))
+            event("snapshot", Some(*step), &json!({ "step": step, "at": at, "rack": rack }))
         }
         Notification::Step { step, at, event: rack_event, commands } => {
             let step_data =

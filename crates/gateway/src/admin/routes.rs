@@ -80,7 +80,7 @@ const ROUTES: [(Method, &str, Call); 27] = [
     (Method::POST, "/-/admin/tomes-scrub", Call::Tomes(TomesCall::Scrub)),
     (Method::POST, "/-/admin/tomes-rebuild", Call::Tomes(TomesCall::Rebuild)),
     (Method::POST, "/-/admin/tomes-retire", Call::Tomes(TomesCall::Retire)),
-    (Method::POST, "/-/admin/tomes-survey", Call::Tomes(TomesCall::Inventory)),
+    (Method::POST, "/-/admin/tomes-inventory", Call::Tomes(TomesCall::Inventory)),
     (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
     (Method::GET, "/-/admin/geo", Call::Geo),
     (Method::GET, GEO_EVENTS, Call::GeoEvents),

@@ -10,14 +10,14 @@ impl EventSource for TomesWatch {
     async fn next(&mut self) -> Option<(Bytes, bool)> {
         let text = match Self::next(self).await? {
             WatchItem::Snapshot(step, tomes) => {
-                event("scene", Some(step), &json!({ "step": step, "tomes": tomes }))
+                event("snapshot", Some(step), &json!({ "step": step, "tomes": tomes }))
             }
             WatchItem::Step(step, happened) => {
                 let (at, what) = (happened.at, happened.what);
                 event("step", Some(step), &json!({ "step": step, "at": at, "happened": what }))
             }
             WatchItem::SnapshotDiff(step, diff) => {
-                event("look", Some(step), &json!({ "step": step, "look": diff }))
+                event("poll", Some(step), &json!({ "step": step, "poll": diff }))
             }
             WatchItem::Missed(step, missed) => {
                 event("missed", Some(step), &json!({ "step": step, "missed": missed }))

@@ -218,7 +218,7 @@ fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
 }
 
 fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
-    let seal_failures = status.seal_troubles.len() as u64;
+    let seal_failures = status.seal_failures.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
     let is_writable = u64::from(status.catalog_refusal.is_none());
     let is_idle = u64::from(status.is_pipeline_idle());
@@ -230,7 +230,7 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             status.moving_bytes,
         ),
         (
-            "fulgurite_seal_troubles",
+            "fulgurite_seal_failures",
             "Sets, or bodies of them, that wait for a retry after an error.",
             seal_failures,
         ),
@@ -241,9 +241,9 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             status.keys_lost,
         ),
         (
-            "fulgurite_bodies_in_doubt",
+            "fulgurite_bodies_unconfirmed",
             "Bodies in logs that have a key but no catalog row.",
-            status.bodies_in_doubt,
+            status.bodies_unconfirmed,
         ),
         ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
         ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),

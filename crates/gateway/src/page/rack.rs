@@ -38,10 +38,10 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
             writeln!(page, "{name}{{group=\"{}\",power=\"{power}\"}} {count}", group.group)?;
         }
     }
-    let name = "fulgurite_rack_disks_troubled";
+    let name = "fulgurite_rack_disks_failed";
     head(page, name, "gauge", "Faulty disks of a group.")?;
     for group in &rack.groups {
-        let faulty = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
+        let faulty = group.disks.iter().filter(|disk| disk.failure.is_some()).count();
         writeln!(page, "{name}{{group=\"{}\"}} {faulty}", group.group)?;
     }
     let name = "fulgurite_rack_disks_failing";

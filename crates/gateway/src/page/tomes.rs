@@ -63,7 +63,7 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
     let name = "fulgurite_tomes_usable";
     head(page, name, "gauge", "1 when a tome can be used.")?;
     for tome in &set.tomes {
-        let is_usable = tome.trouble.is_none() && tome.away.is_none();
+        let is_usable = tome.failure.is_none() && tome.away.is_none();
         writeln!(page, "{name}{{tome=\"{}\"}} {}", tome.tome, u8::from(is_usable))?;
     }
     let name = "fulgurite_tomes_wakes_total";

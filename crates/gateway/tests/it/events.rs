@@ -81,7 +81,7 @@ async fn library_events_stream_until_server_stops() {
     openapi::check("GET", EVENTS, &response);
     let text = response.text();
     let seen = events(&text);
-    assert_eq!(seen[0].0, "scene");
+    assert_eq!(seen[0].0, "snapshot");
     let (last, steps) = seen[1..].split_last().unwrap();
     assert_eq!(*last, ("end", serde_json::json!({ "reason": "stopped" })));
     let first = seen[0].1["step"].as_u64().unwrap() + 1;

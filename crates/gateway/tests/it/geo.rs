@@ -113,7 +113,7 @@ async fn geo_events_stream_until_server_stops() {
     let [snapshot_event, end] = events(&text).try_into().unwrap();
     assert_eq!(
         (snapshot_event.0, &snapshot_event.1["geo"]["name"]),
-        ("scene", &json!("records")),
+        ("snapshot", &json!("records")),
         "{text}"
     );
     assert_eq!(end, ("end", json!({ "reason": "stopped" })));

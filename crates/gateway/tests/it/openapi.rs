@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
     DamagedBody, DamagedCopy, DamagedInTier, FailedRestore, FarStatus, JobState, JobStatus,
-    MoveReport, SealReport, SealTrouble, SetStatus, ShardLocation, SkippedObject, Status,
+    MoveReport, SealFailure, SealReport, SetStatus, ShardLocation, SkippedObject, Status,
     UnconfirmedBody, VerifiedPlatter, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{
@@ -113,7 +113,7 @@ fn job(state: JobState) -> JobStatus {
         name: "sealing".to_owned(),
         state,
         doing: Some("sealing".to_owned()),
-        trouble: Some("broken".to_owned()),
+        failure: Some("broken".to_owned()),
         retry_seconds: Some(1),
         runs: 2,
         failures: 1,
@@ -131,7 +131,7 @@ fn failing_status() -> FullStatus {
         redundancy_platters: 3,
         bytes: 1,
     };
-    let seal_failure = |set| SealTrouble {
+    let seal_failure = |set| SealFailure {
         set,
         tries: 1,
         error: error.clone(),
@@ -148,7 +148,7 @@ fn failing_status() -> FullStatus {
             tier: "rack".to_owned(),
             since: UnixTime::from_millis(1),
         }],
-        objects_in_doubt: vec![UnconfirmedBody {
+        objects_unconfirmed: vec![UnconfirmedBody {
             bucket: bucket.clone(),
             key: key.clone(),
             bytes: 1,
@@ -157,9 +157,9 @@ fn failing_status() -> FullStatus {
         catalog_refusal: Some("full".to_owned()),
         catalog_damage: Some("a block".to_owned()),
         far_libraries: vec![FarStatus { library: "oslo".to_owned(), ..FarStatus::default() }],
-        unverified_trouble: Some("late".to_owned()),
+        unverified_failure: Some("late".to_owned()),
         jobs: JobState::ALL.map(job).to_vec(),
-        seal_troubles: vec![seal_failure(Some(set.set)), seal_failure(None)],
+        seal_failures: vec![seal_failure(Some(set.set)), seal_failure(None)],
         sets: vec![set],
         failed_restores: vec![FailedRestore {
             bucket,
@@ -323,6 +323,6 @@ fn schema_violations_are_detected() {
     less.as_object_mut().unwrap().remove("platters");
     assert!(validate(status, &less).unwrap_err().contains("platters"));
     let mut wrong = json!(failing_status());
-    wrong["seal_troubles"][0]["tries"] = json!("three");
+    wrong["seal_failures"][0]["tries"] = json!("three");
     assert!(validate(status, &wrong).is_err());
 }

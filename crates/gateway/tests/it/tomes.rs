@@ -102,7 +102,7 @@ async fn tome_events_stream_until_server_stops() {
     openapi::check("GET", EVENTS, &response);
     let text = response.text();
     let seen = events(&text);
-    assert_eq!((seen[0].0, &seen[0].1["step"]), ("scene", &json!(0)));
+    assert_eq!((seen[0].0, &seen[0].1["step"]), ("snapshot", &json!(0)));
     assert_eq!(seen[0].1["tomes"]["objects"], 3, "{text}");
     let (last, remaining) = seen[1..].split_last().unwrap();
     assert_eq!(*last, ("end", json!({ "reason": "stopped" })));
@@ -169,7 +169,7 @@ async fn tome_metrics_match_status() {
             assert_metric(&name, &entry[1]);
             spin_ups += entry[1].as_u64().unwrap();
         }
-        assert_eq!(tome["wakes"], spin_ups, "every spin-up has a cause");
+        assert_eq!(tome["spin_ups"], spin_ups, "every spin-up has a cause");
     }
     let stopped = tokio::task::spawn_blocking(move || tomes.stop());
     stopped.await.unwrap();

@@ -102,7 +102,7 @@ pub struct SiteSnapshot {
     pub blob_failures: u64,
     /// Its last error, while it does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     /// Whether its table is an older copy, which is no longer used.
     #[serde(default)]
     pub table_is_older: bool,
@@ -133,7 +133,7 @@ impl Snapshot {
 impl SiteSnapshot {
     fn reason(&self) -> Option<String> {
         let name = &self.name;
-        match &self.trouble {
+        match &self.failure {
             Some(why) if !self.up => Some(format!("site {name} did not answer lately: {why}")),
             None if !self.up => Some(format!("site {name} could not be opened")),
             _ if self.rebuilding => Some(format!("site {name} is being rebuilt")),
@@ -229,7 +229,7 @@ fn site((site, entry): (&Arc<crate::objects::site::Site>, &SiteEntry)) -> SiteSn
         bytes_written: get(&site.counts.written),
         bytes_read: get(&site.counts.read),
         blob_failures: get(&site.counts.blob_failures),
-        trouble: site.last_error(),
+        failure: site.last_error(),
         table_is_older: site.is_table_older(),
         blobs_are_older: site.are_blobs_older(),
     }

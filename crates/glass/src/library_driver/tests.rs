@@ -454,7 +454,7 @@ fn next(watch: &mut LibraryWatch) -> Option<Seen> {
 
 fn snapshot(watch: &mut LibraryWatch) -> LibrarySnapshot {
     match next(watch) {
-        Some(Seen::Scene(snapshot)) => *snapshot,
+        Some(Seen::Snapshot(snapshot)) => *snapshot,
         other => panic!("no snapshot: {other:?}"),
     }
 }
@@ -510,7 +510,7 @@ fn slow_subscriber_is_dropped_and_delays_nobody() {
     drop(publisher);
     let seen = |watch: &mut LibraryWatch| -> Vec<String> {
         let name = |seen| match seen {
-            Seen::Scene(snapshot) => format!("snapshot {}", snapshot.step),
+            Seen::Snapshot(snapshot) => format!("snapshot {}", snapshot.step),
             Seen::Step(step) => format!("step {}", step.step),
             Seen::End(end) => format!("{end:?}"),
         };

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub enum Seen {
     /// The state before the steps that follow: the first item, and again when the library had to be
     /// restarted.
-    Scene(Box<LibrarySnapshot>),
+    Snapshot(Box<LibrarySnapshot>),
     /// An event of the library.
     Step(LibraryStep),
     /// Nothing more follows.
@@ -116,7 +116,7 @@ impl LibraryPublisher {
     }
 
     fn snapshot(&self, library: &Library, at: Instant) -> Seen {
-        Seen::Scene(Box::new(LibrarySnapshot {
+        Seen::Snapshot(Box::new(LibrarySnapshot {
             step: self.publisher.steps(),
             at,
             time_scale: self.time_scale,

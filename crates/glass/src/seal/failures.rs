@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_units::{Duration, Instant, SetId, UnixTime};
 
 use crate::limits::{SEAL_RETRY, SEAL_RETRY_MAX, SETS_WAITING_MAX};
-use crate::status::SealTrouble;
+use crate::status::SealFailure;
 
 /// A set, or bodies, waiting for a retry.
 #[derive(Clone, Debug)]
@@ -196,9 +196,9 @@ impl SealFailures {
 
     /// Returns the failures for status reports, the oldest first, and how many sets were given up
     /// since start.
-    pub(crate) fn status(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
+    pub(crate) fn status(&self, now: Instant) -> (Vec<SealFailure>, u64) {
         let state = self.lock();
-        let show = |set: Option<SetId>, failure: &Failure| SealTrouble {
+        let show = |set: Option<SetId>, failure: &Failure| SealFailure {
             set,
             tries: failure.tries,
             error: failure.error.clone(),
@@ -207,7 +207,7 @@ impl SealFailures {
             bytes: failure.bytes,
         };
         let sets = state.sets.iter().map(|(set, failure)| show(Some(*set), failure));
-        let mut all: Vec<SealTrouble> =
+        let mut all: Vec<SealFailure> =
             sets.chain(state.given_up.iter().map(|failure| show(None, failure))).collect();
         all.sort_by_key(|failure| failure.since);
         (all, state.replanned)

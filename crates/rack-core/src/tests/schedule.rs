@@ -184,7 +184,7 @@ fn initialization_runs_first_and_on_demand() {
 #[test]
 fn initialization_waits_for_an_inserted_disk() {
     for policy in
-        [Policy::pelican(), Policy { wakes: SpinUps::Needed { spare: 0 }, ..Policy::default() }]
+        [Policy::pelican(), Policy { spin_ups: SpinUps::Needed { spare: 0 }, ..Policy::default() }]
     {
         let mut harness = Harness::new(policy);
         let (read, begun) = harness.submit(0, OpKind::Read);
@@ -349,9 +349,9 @@ fn disk_that_does_not_stop_blocks_its_neighbor() {
 fn external_spin_up_is_spun_down() {
     let mut harness = Harness::new(Policy::pelican());
     let place = harness.rack.assignment().places(GroupId::new(2))[0];
-    assert_eq!(harness.step(Event::Woken { place }), [Command::SpinDown { place }]);
+    assert_eq!(harness.step(Event::ExternalSpinUp { place }), [Command::SpinDown { place }]);
     assert_eq!(harness.step(Event::Down { place }), []);
-    assert_eq!(harness.step(Event::Woken { place }), [Command::SpinDown { place }]);
+    assert_eq!(harness.step(Event::ExternalSpinUp { place }), [Command::SpinDown { place }]);
 }
 
 #[test]

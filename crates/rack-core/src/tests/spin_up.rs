@@ -9,7 +9,7 @@ use crate::{Command, Event, Loss, Op, OpId, OpKind, Order, Part, PlaceId, Policy
 fn needed() -> Harness {
     Harness::new(Policy {
         order: Order::Batches,
-        wakes: SpinUps::Needed { spare: 0 },
+        spin_ups: SpinUps::Needed { spare: 0 },
         ..Policy::default()
     })
 }
@@ -158,8 +158,12 @@ fn later_read_spins_up_its_own_disks() {
 /// keep the group up.
 #[test]
 fn read_with_a_spare_disk_skips_the_slowest() {
-    let wakes = SpinUps::Needed { spare: 1 };
-    let mut harness = Harness::new(Policy { order: Order::Batches, wakes, ..Policy::default() });
+    let policy = Policy {
+        order: Order::Batches,
+        spin_ups: SpinUps::Needed { spare: 1 },
+        ..Policy::default()
+    };
+    let mut harness = Harness::new(policy);
     let (read, spun_up) = harness.submit(0, OpKind::Read);
     let places = spin_ups(&spun_up);
     assert_eq!(places.len(), 4);

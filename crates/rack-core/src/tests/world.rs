@@ -354,7 +354,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
                 let disk = &mut self.disks[place.as_usize()];
                 if !disk.spins && !is_lost {
                     (disk.spins, disk.is_external) = (true, true);
-                    self.send(Event::Woken { place });
+                    self.send(Event::ExternalSpinUp { place });
                 }
             }
         }
@@ -467,9 +467,9 @@ fn policies() -> impl Strategy<Value = Policy> {
     let reach = prop_oneof![Just(None), (0u64..8).prop_map(|gib| Some(ByteCount::gib(gib)))];
     let time = prop_oneof![Just(None), (0u64..60).prop_map(|s| Some(Duration::from_secs(s)))];
     let idle = prop_oneof![Just(None), (1u64..100).prop_map(|s| Some(Duration::from_secs(s)))];
-    let wakes =
+    let spin_ups =
         prop_oneof![Just(SpinUps::All), (0u32..3).prop_map(|spare| SpinUps::Needed { spare })];
-    let flags = (any::<bool>(), any::<bool>(), wakes);
+    let flags = (any::<bool>(), any::<bool>(), spin_ups);
     let seconds = |most: u64| (0..most).prop_map(Duration::from_secs);
     let due = (seconds(400), seconds(4000), seconds(400))
         .prop_map(|(patience, usual, stay)| Order::Due(Due { patience, usual, stay }));
@@ -485,7 +485,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             idle,
             joins_running: flags.0,
             spins_up_in_turn: flags.1,
-            wakes: flags.2,
+            spin_ups: flags.2,
             at_once,
             client_queue: queue,
             background_queue: queue,

@@ -6,7 +6,7 @@ mod snapshots;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_disks::{GroupId, Health, LedgerFile, PlaceId, Power, Wake};
+use fulgurite_disks::{GroupId, Health, LedgerFile, PlaceId, Power, SpinUp};
 use fulgurite_rack_core::{
     Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
     Rack, Refusal, Side, SpinUps, Watts,
@@ -309,7 +309,7 @@ impl Loop {
         let places = self.assignment.places(task.group);
         let all = (Members::first(places.len()), 0);
         let Some(needs) = &task.needs else { return all };
-        if self.core.controller.policy().wakes == SpinUps::All {
+        if self.core.controller.policy().spin_ups == SpinUps::All {
             return all;
         }
         let has = |at: &usize| needs.places.contains(&places[*at]);
@@ -399,7 +399,7 @@ impl Loop {
             spin_ups.entry((op, group)).or_insert((kind, Vec::new())).1.push(place);
         }
         for ((op, group), (kind, places)) in spin_ups {
-            let record = Wake {
+            let record = SpinUp {
                 at: self.core.clock.now(),
                 group: Some(group),
                 places,

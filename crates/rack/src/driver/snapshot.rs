@@ -64,7 +64,7 @@ impl Snapshot {
     pub fn reasons(&self) -> Vec<String> {
         let named = |kind: &'static str| match self.failed_disks().next() {
             Some(first) if kind == FAILED_DISKS => {
-                let reason = first.trouble.as_deref().unwrap_or_else(|| first.power.name());
+                let reason = first.failure.as_deref().unwrap_or_else(|| first.power.name());
                 let (count, place) = (self.failed_disks().count(), first.place);
                 format!("{count} {kind}; the first is disk {place}: {reason}")
             }
@@ -79,7 +79,7 @@ impl Snapshot {
 
     /// Returns the disks that cannot be used.
     fn failed_disks(&self) -> impl Iterator<Item = &DiskSnapshot> {
-        self.disks().filter(|disk| disk.trouble.is_some() || disk.power.is_out_of_service())
+        self.disks().filter(|disk| disk.failure.is_some() || disk.power.is_out_of_service())
     }
 
     /// Returns the number of blobs that lack stacks, perhaps too many to be read, as far as
@@ -173,7 +173,7 @@ pub struct DiskSnapshot {
     pub health: Option<Health>,
     /// Its failure; none if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// The state of a group.

@@ -1,6 +1,6 @@
 //! Reads from the disks which rack they belong to, when no index knows it.
 
-use fulgurite_disks::{Backend, Cause, DisksError, Guard, LedgerFile, PlaceId, Power, Wake};
+use fulgurite_disks::{Backend, Cause, DisksError, Guard, LedgerFile, PlaceId, Power, SpinUp};
 use fulgurite_units::{Duration, RackId};
 
 use super::{RackOptions, RackStore};
@@ -22,7 +22,7 @@ impl RackStore {
         for (&place, root) in &options.roots {
             guard.add(place, root.clone());
             let (at, places) = (options.clock.now(), vec![place]);
-            ledger.record(Wake { at, group: None, places, cause: Cause::Init })?;
+            ledger.record(SpinUp { at, group: None, places, cause: Cause::Init })?;
             let answer = query_disk(&*options.backend, &guard, place);
             spin_down(&*options.backend, &guard, place);
             match answer {

@@ -157,7 +157,7 @@ impl RackStore {
             options;
         let complete = CompleteBlobs::default();
         let clock_too = clock.clone();
-        let reads = match policy.wakes {
+        let reads = match policy.spin_ups {
             SpinUps::All => ReadMode::All,
             SpinUps::Needed { .. } => ReadMode::Enough,
         };
@@ -232,7 +232,7 @@ impl RackStore {
         let disks = groups.into_iter().flat_map(|group| group.disks);
         let new = disks.filter(|disk| self.inner().ctx.places.is_new(disk.place));
         let reasons = new.map(|disk| {
-            let failure = disk.trouble.unwrap_or_else(|| "it did not come up".to_owned());
+            let failure = disk.failure.unwrap_or_else(|| "it did not come up".to_owned());
             format!("{}: {failure}", disk_name(disk.place))
         });
         Ok(reasons.collect())

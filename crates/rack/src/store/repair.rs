@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_disks::{GroupId, PlaceId, Wake};
+use fulgurite_disks::{GroupId, PlaceId, SpinUp};
 use fulgurite_tier::Progress;
 use fulgurite_units::{BlobId, ByteCount};
 use futures::future::BoxFuture;
@@ -207,7 +207,7 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn ledger(&self) -> BoxFuture<'_, Result<Vec<Wake>>> {
+    pub fn ledger(&self) -> BoxFuture<'_, Result<Vec<SpinUp>>> {
         Box::pin(async move { self.inner().driver.spin_ups().await })
     }
 

@@ -249,7 +249,7 @@ async fn swapped_disks_are_reported_and_not_used() {
         .groups
         .iter()
         .flat_map(|group| &group.disks)
-        .filter_map(|disk| disk.trouble.clone())
+        .filter_map(|disk| disk.failure.clone())
         .collect();
     let swapped_with = |place: PlaceId| format!("in its place is the disk of place {place}");
     assert!(reported.iter().any(|reported| reported.contains(&swapped_with(one))), "{reported:?}");

@@ -27,12 +27,12 @@ async fn until(rack: &RackStore, condition: impl Fn(&Snapshot) -> bool) -> Snaps
 
 fn external_spin_ups(status: &Snapshot) -> u64 {
     let groups = status.groups.iter().flat_map(|group| &group.spin_ups_by);
-    groups.filter(|(kind, _)| *kind == CauseKind::Foreign).map(|(_, count)| count).sum()
+    groups.filter(|(kind, _)| *kind == CauseKind::External).map(|(_, count)| count).sum()
 }
 
 fn failure(status: &Snapshot) -> Option<String> {
     let mut disks = status.groups.iter().flat_map(|group| &group.disks);
-    disks.find(|disk| disk.place == PLACE).unwrap().trouble.clone()
+    disks.find(|disk| disk.place == PLACE).unwrap().failure.clone()
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn external_spin_up_is_recorded_once_and_reversed() {
     let shelf = Shelf::new();
     shelf.init().await.stop();
     // Left spinning by a crash: not an external spin-up.
-    shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+    shelf.disks.inject(PLACE, Fault::ExternalSpinUp).unwrap();
     let rack = shelf.open();
     let is_down = || shelf.disks.observe(PLACE).unwrap() == Observed::Standby;
     until(&rack, |_| is_down()).await;
@@ -48,7 +48,7 @@ async fn external_spin_up_is_recorded_once_and_reversed() {
     assert_eq!(external_spin_ups(&rack.status().await.unwrap()), 0);
 
     for times in 1..=3 {
-        shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+        shelf.disks.inject(PLACE, Fault::ExternalSpinUp).unwrap();
         assert!(!is_down());
         shelf.clock.advance(POLL);
         until(&rack, |status| external_spin_ups(status) == times && is_down()).await;
@@ -58,7 +58,7 @@ async fn external_spin_up_is_recorded_once_and_reversed() {
     assert!(
         spin_ups[..3]
             .iter()
-            .all(|spin_up| spin_up.cause == Cause::Foreign && spin_up.places == [PLACE])
+            .all(|spin_up| spin_up.cause == Cause::External && spin_up.places == [PLACE])
     );
     assert_eq!(failure(&rack.status().await.unwrap()), None);
     // The rack uses it as before.

@@ -32,7 +32,7 @@ fn width() -> usize {
 
 fn failures(status: &Snapshot) -> Vec<String> {
     let disks = status.groups.iter().flat_map(|group| &group.disks);
-    disks.filter_map(|disk| disk.trouble.clone()).collect()
+    disks.filter_map(|disk| disk.failure.clone()).collect()
 }
 
 /// Returns the disks of a group.
@@ -106,7 +106,7 @@ async fn rack_opens_despite_a_damaged_ledger() {
     put(&rack, 1).await;
     end(rack);
     let ledger = shelf.folder.path().join("rack/ledger");
-    for damaged in [&b""[..], b"{\"format\":\"fulgurite-wake", b"\0\0\0\n\n\n"] {
+    for damaged in [&b""[..], b"{\"format\":\"fulgurite-spin-up", b"\0\0\0\n\n\n"] {
         std::fs::write(&ledger, damaged).unwrap();
         let rack = shelf.open();
         assert!(is_there(&rack, 1).await);

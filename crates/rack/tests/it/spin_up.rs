@@ -29,7 +29,7 @@ fn width() -> usize {
 }
 
 pub(crate) fn needed(spare: u32) -> Policy {
-    Policy { wakes: SpinUps::Needed { spare }, ..Policy::default() }
+    Policy { spin_ups: SpinUps::Needed { spare }, ..Policy::default() }
 }
 
 fn open(shelf: &Shelf, spare: u32) -> RackStore {

@@ -39,10 +39,10 @@ pub(crate) fn layout(blocks: u32) -> Layout {
 pub(crate) fn empty(own: u32, layout: Layout) -> TomeMetadata {
     let mut metadata = TomeMetadata::new(TomeId::new(own), layout);
     for region in (0..layout.parts().regions).map(RegionIndex::new) {
-        let seats =
+        let slots =
             (0..split().total()).map(|tome| RegionId { tome: TomeId::new(tome), index: region });
-        let group = Group::new(GroupId::new(region.get()), split(), seats.collect()).unwrap();
-        metadata.apply(&Row::Seat { region, group }).unwrap();
+        let group = Group::new(GroupId::new(region.get()), split(), slots.collect()).unwrap();
+        metadata.apply(&Row::MemberSlot { region, group }).unwrap();
     }
     metadata
 }
@@ -53,7 +53,7 @@ pub(crate) fn write(metadata: &mut TomeMetadata, region: u32, offset: u32, chang
     let row = Row::Block {
         region: RegionIndex::new(region),
         offset: Offset::new(offset),
-        spot: PhysicalBlock::new(first + offset),
+        physical_block: PhysicalBlock::new(first + offset),
         version: Version::new(offset + 1),
         change,
     };

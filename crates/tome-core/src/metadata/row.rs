@@ -17,7 +17,7 @@ use crate::{Member, Offset, PhysicalBlock, RegionIndex, TomeId, Version};
 #[serde(rename_all = "kebab-case")]
 pub enum Row {
     /// A region becomes a member of a group.
-    Seat {
+    MemberSlot {
         /// The region.
         region: RegionIndex,
         /// The group.
@@ -30,7 +30,7 @@ pub enum Row {
         /// The block.
         offset: Offset,
         /// Its new physical block.
-        spot: PhysicalBlock,
+        physical_block: PhysicalBlock,
         /// The write that produced it.
         version: Version,
         /// The signature of the change.
@@ -111,7 +111,7 @@ pub enum Row {
         region: RegionIndex,
     },
     /// A rebuilt region takes its member slot.
-    Seated {
+    SlotBuilt {
         /// The region.
         region: RegionIndex,
     },

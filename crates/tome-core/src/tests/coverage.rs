@@ -32,8 +32,10 @@ fn written() -> World {
 fn oldest(world: &World) -> (Instant, usize) {
     let mut all = Vec::new();
     for node in &world.nodes {
-        for spot in node.metadata.regions().flat_map(|(_, region)| region.physical_blocks()) {
-            all.push(node.last_access[&spot]);
+        for physical_block in
+            node.metadata.regions().flat_map(|(_, region)| region.physical_blocks())
+        {
+            all.push(node.last_access[&physical_block]);
         }
     }
     (all.iter().copied().min().unwrap(), all.len())

@@ -23,17 +23,18 @@ impl World {
             })
             .collect();
         let disk = &self.nodes[tome].disk;
-        let is_good = |(spot, recorded): &(PhysicalBlock, fulgurite_codes::Signature)| {
-            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *recorded)
+        let is_good = |(physical_block, recorded): &(PhysicalBlock, fulgurite_codes::Signature)| {
+            disk.get(physical_block)
+                .is_some_and(|bytes| fulgurite_codes::signature(bytes) == *recorded)
         };
         if written.is_empty() || !written.iter().all(is_good) {
             return;
         }
         for _ in 0..=self.below(2) {
-            let (spot, _) = written[self.below(written.len())];
+            let (physical_block, _) = written[self.below(written.len())];
             if self.below(2) == 0 {
-                self.nodes[tome].disk.remove(&spot);
-            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&spot) {
+                self.nodes[tome].disk.remove(&physical_block);
+            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&physical_block) {
                 bytes[7] ^= 0x20;
             }
             self.counts.bad += 1;
@@ -48,8 +49,11 @@ impl World {
                 for segment in 0..self.layout.parts().segments {
                     let offsets = self.layout.segment_offsets(segment);
                     let is_bad = |offset: &crate::Offset| {
-                        let Some(spot) = region.physical_block(*offset) else { return false };
-                        let bytes = node.disk.get(&spot).map(|b| fulgurite_codes::signature(b));
+                        let Some(physical_block) = region.physical_block(*offset) else {
+                            return false;
+                        };
+                        let bytes =
+                            node.disk.get(&physical_block).map(|b| fulgurite_codes::signature(b));
                         bytes != Some(region.tree().block(*offset))
                     };
                     if offsets.filter(is_bad).count() > 2 {
@@ -86,8 +90,8 @@ impl World {
         let count = 3 + self.below(segments[at].len() - 2);
         let first = self.below(segments[at].len());
         let physical_blocks = segments[at].iter().cycle().skip(first).take(count);
-        physical_blocks.for_each(|spot| {
-            self.nodes[tome].disk.remove(spot);
+        physical_blocks.for_each(|physical_block| {
+            self.nodes[tome].disk.remove(physical_block);
         });
         true
     }
@@ -97,7 +101,7 @@ impl World {
         let is_there = |node: &super::world::Node| {
             let lists = node.metadata.regions().filter_map(|(_, region)| region.pending());
             let mut old = lists.flat_map(|list| list.iter()).filter_map(|(_, pending)| pending.old);
-            old.all(|spot| node.disk.contains_key(&spot))
+            old.all(|physical_block| node.disk.contains_key(&physical_block))
         };
         self.nodes.iter().all(is_there) && self.beyond_parity().is_empty()
     }
@@ -114,8 +118,9 @@ impl World {
             }
         }
         if !physical_blocks.is_empty() {
-            let (tome, spot) = physical_blocks[self.below(physical_blocks.len())];
-            self.counts.old_bad += u32::from(self.nodes[tome].disk.remove(&spot).is_some());
+            let (tome, physical_block) = physical_blocks[self.below(physical_blocks.len())];
+            self.counts.old_bad +=
+                u32::from(self.nodes[tome].disk.remove(&physical_block).is_some());
         }
     }
 
@@ -130,8 +135,9 @@ impl World {
                     // Data and parity: every third block, from a starting place that varies.
                     let first = segment as usize;
                     for number in 0..blocks.min(written.len()) {
-                        let spot = written[(first + number * 3 + number / 2) % written.len()];
-                        node.disk.remove(&spot);
+                        let physical_block =
+                            written[(first + number * 3 + number / 2) % written.len()];
+                        node.disk.remove(&physical_block);
                     }
                 }
             }

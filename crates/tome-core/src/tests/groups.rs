@@ -38,23 +38,23 @@ fn set(group: &str, regions: &[u32]) -> Groups {
 fn most(members: usize, regions: &[u32]) -> usize {
     let total = regions.iter().sum::<u32>();
     let fits = |groups: u32| {
-        let seats: u32 = regions.iter().map(|own| (*own).min(groups)).sum();
-        seats as usize >= groups as usize * members
+        let slots: u32 = regions.iter().map(|own| (*own).min(groups)).sum();
+        slots as usize >= groups as usize * members
     };
     (0..=total).rev().find(|groups| fits(*groups)).unwrap() as usize
 }
 
 #[test]
 fn a_group_has_each_tome_once() {
-    let seats = |tomes: [u32; 5]| tomes.map(|tome| region(tome, 0)).to_vec();
-    let group = Group::new(GroupId::new(4), split("3+2"), seats([7, 1, 2, 3, 9])).unwrap();
+    let slots = |tomes: [u32; 5]| tomes.map(|tome| region(tome, 0)).to_vec();
+    let group = Group::new(GroupId::new(4), split("3+2"), slots([7, 1, 2, 3, 9])).unwrap();
     assert_eq!(group.member(region(2, 0)), Some(Member::new(2)));
     assert_eq!(group.member(region(2, 1)), None);
     assert_eq!(group.parity_tome(1), TomeId::new(9));
-    let twice = Group::new(GroupId::new(4), split("3+2"), seats([7, 1, 2, 3, 1]));
+    let twice = Group::new(GroupId::new(4), split("3+2"), slots([7, 1, 2, 3, 1]));
     let same = TomeError::SameTome { group: GroupId::new(4), tome: TomeId::new(1) };
     assert_eq!(twice, Err(same));
-    let few = Group::new(GroupId::new(4), split("3+3"), seats([7, 1, 2, 3, 4]));
+    let few = Group::new(GroupId::new(4), split("3+3"), slots([7, 1, 2, 3, 4]));
     assert!(matches!(few, Err(TomeError::Count { have: 5, need: 6, .. })));
 }
 
@@ -114,7 +114,7 @@ fn added_tome_joins_groups_and_retired_one_leaves_all() {
         assert_eq!(again, Err(TomeError::ClaimedTwice { region: planned.from }));
     }
     groups.remove(gone).unwrap();
-    assert!(groups.iter().all(|group| group.seats().iter().all(|slot| slot.tome != gone)));
+    assert!(groups.iter().all(|group| group.slots().iter().all(|slot| slot.tome != gone)));
     let own = Move { to: region(0, 0), from: moves[0].to, ..moves[0] };
     assert!(matches!(groups.moved(own), Err(TomeError::SameTome { .. })));
     assert_eq!(groups.free_regions(), 4);
@@ -332,7 +332,7 @@ proptest! {
         let made = groups.populate();
         prop_assert_eq!(made.len(), most(5, &regions));
         let mut seen = BTreeSet::new();
-        for slot in groups.iter().flat_map(Group::seats) {
+        for slot in groups.iter().flat_map(Group::slots) {
             prop_assert!(seen.insert(*slot), "{} has two groups", slot);
             prop_assert!(slot.index.get() < regions[slot.tome.get() as usize]);
         }

@@ -38,22 +38,22 @@ fn matching_object_is_returned() {
 #[test]
 fn any_changed_byte_rejects_the_object() {
     let (disk, physical_blocks, wanted, _) = object();
-    for spot in &physical_blocks {
+    for physical_block in &physical_blocks {
         for at in 0..BLOCK {
             let mut disk = disk.clone();
-            disk.get_mut(spot).unwrap()[at] ^= 1;
+            disk.get_mut(physical_block).unwrap()[at] ^= 1;
             assert_eq!(
                 assemble(&disk, &physical_blocks, wanted.clone()),
                 None,
-                "byte {at} of physical block {spot}"
+                "byte {at} of physical block {physical_block}"
             );
         }
         let mut disk = disk.clone();
-        disk.remove(spot);
+        disk.remove(physical_block);
         assert_eq!(
             assemble(&disk, &physical_blocks, wanted.clone()),
             None,
-            "physical block {spot} is missing"
+            "physical block {physical_block} is missing"
         );
     }
 }

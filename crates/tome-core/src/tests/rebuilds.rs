@@ -28,10 +28,10 @@ fn planned(world: &World, group: &Group, member: usize) -> Move {
         let own = indexes.filter(|index| node.metadata.region(*index).is_none());
         free.extend(own.map(|index| RegionId { tome: TomeId::new(number), index }));
     }
-    let is_in = |to: &RegionId| group.seats().iter().any(|slot| slot.tome == to.tome);
+    let is_in = |to: &RegionId| group.slots().iter().any(|slot| slot.tome == to.tome);
     let to = *free.iter().find(|to| !is_in(to)).unwrap();
     let member_id = crate::Member::at(member);
-    Move { group: group.id(), member: member_id, from: group.seats()[member], to }
+    Move { group: group.id(), member: member_id, from: group.slots()[member], to }
 }
 
 fn at(id: RegionId) -> usize {
@@ -48,7 +48,7 @@ fn filled(nature: Nature) -> (World, Group) {
 fn filled_with(nature: Nature, objects: usize) -> (World, Group) {
     let mut world = lived(nature, 7, 10);
     let group = world.groups.iter().next().unwrap().clone();
-    for slot in &group.seats()[..3] {
+    for slot in &group.slots()[..3] {
         (0..objects).for_each(|_| world.put(at(*slot)));
     }
     (0..4).for_each(|_| world.pass(HOUR));
@@ -88,7 +88,7 @@ fn until<T>(world: &mut World, is: impl Fn(&World) -> Option<T>) -> T {
 /// Whether all members have the group as it is after a move, and are members.
 fn has_moved(world: &World, group: &Group, planned: &Move) -> bool {
     let after = group.after(planned).unwrap();
-    after.seats().iter().all(|slot| {
+    after.slots().iter().all(|slot| {
         let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
         *region.group() == after && region.is_member()
     })
@@ -113,7 +113,7 @@ fn rebuild_spins_two_disks_with_n_writes_and_n_1_reads() {
         assert_eq!(world.counts.peak, 2, "the target and one source");
         assert!(has_moved(&world, &group, &moved));
         // The set continues with it: new writes get their parity there.
-        world.put(at(group.seats()[0]));
+        world.put(at(group.slots()[0]));
         (0..2).for_each(|_| world.pass(HOUR));
         assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
         // The tome that had the member slot comes back and learns that it lost it.
@@ -188,20 +188,20 @@ fn returning_tome_keeps_its_slot_and_catches_up() {
         let (mut world, group) = filled(LARGE);
         let moved = begin(&mut world, &group, member);
         world.pass(MINUTE);
-        world.put(at(group.seats()[1]));
+        world.put(at(group.slots()[1]));
         assert!(world.nodes[at(moved.to)].metadata.region(moved.to.index).is_some());
-        let frozen = world.nodes[at(group.seats()[2])].metadata.region_of(group.id()).unwrap().1;
+        let frozen = world.nodes[at(group.slots()[2])].metadata.region_of(group.id()).unwrap().1;
         assert_eq!(frozen.frozen(), Some(&moved), "the region is not written meanwhile");
         // It comes back before its member slot has moved.
         world.nodes[at(moved.from)].restart_at = Some(world.now);
         (0..4).for_each(|_| world.pass(HOUR));
         assert_eq!((world.counts.dropped, world.counts.rebuilt), (1, 0));
         assert_eq!(world.nodes[at(moved.to)].metadata.region(moved.to.index), None);
-        for slot in group.seats() {
+        for slot in group.slots() {
             let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
             assert!(region.is_member() && *region.group() == group);
         }
-        world.put(at(group.seats()[1]));
+        world.put(at(group.slots()[1]));
         (0..2).for_each(|_| world.pass(HOUR));
         assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
     }
@@ -227,7 +227,7 @@ fn rebuild_survives_source_loss_and_target_crash() {
         until(&mut world, |world| is_there(world).then_some(()));
         let next = plan(&world).unwrap().0.unwrap().next().unwrap().source;
         world.crash(at(moved.to));
-        world.kill(at(group.seats()[next.as_usize()]));
+        world.kill(at(group.slots()[next.as_usize()]));
         (0..6).for_each(|_| world.pass(HOUR));
         assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
         assert_eq!(root(&world, moved.to), root(&world, moved.from));
@@ -237,7 +237,7 @@ fn rebuild_survives_source_loss_and_target_crash() {
 #[test]
 fn changes_a_lost_parity_lacks_do_not_block_a_rebuild() {
     let (mut world, group) = filled_with(LARGE, 1);
-    let (parity, writer) = (group.seats()[4], group.seats()[0]);
+    let (parity, writer) = (group.slots()[4], group.slots()[0]);
     world.kill(at(parity));
     let pending = |world: &World| {
         let region = world.nodes[at(writer)].metadata.region(writer.index).unwrap();
@@ -262,10 +262,10 @@ fn changes_a_lost_parity_lacks_do_not_block_a_rebuild() {
 fn rebuild_does_not_wait_for_lost_members() {
     for other in [2, 4] {
         let (mut world, group) = filled_with(LARGE, 1);
-        world.kill(at(group.seats()[other]));
+        world.kill(at(group.slots()[other]));
         let begun = world.now;
         let moved = begin(&mut world, &group, 1);
-        let tomes = [moved.from.tome, group.seats()[other].tome].into();
+        let tomes = [moved.from.tome, group.slots()[other].tome].into();
         world.step(at(moved.to), Event::Absent { tomes });
         until(&mut world, |world| {
             let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
@@ -312,14 +312,14 @@ fn rebuilt_region_takes_writes_once_names_are_known() {
 #[test]
 fn parities_share_changes_of_a_lost_tome_before_rebuild() {
     let (mut world, group) = filled_with(LARGE, 2);
-    let lost = at(group.seats()[0]);
+    let lost = at(group.slots()[0]);
     // The second parity is cut off while a change is written.
-    let away = at(group.seats()[4]);
+    let away = at(group.slots()[4]);
     world.nodes[away].cut_until = world.now + HOUR;
     (0..6).for_each(|_| world.put(lost));
     let folded = |world: &World, parity: usize| {
         let region =
-            world.nodes[at(group.seats()[parity])].metadata.region_of(group.id()).unwrap().1;
+            world.nodes[at(group.slots()[parity])].metadata.region_of(group.id()).unwrap().1;
         let Side::Parity(all) = region.report().side else { panic!("the region has parity") };
         all[0].above.len()
     };
@@ -372,7 +372,7 @@ proptest! {
             let region = world.nodes[at(moved.to)].metadata.region(moved.to.index).unwrap();
             prop_assert!(!region.is_rebuilt(), "its names are known, and it is written again");
         }
-        for slot in group.after(&moved).unwrap().seats() {
+        for slot in group.after(&moved).unwrap().slots() {
             let region = world.nodes[at(*slot)].metadata.region(slot.index).unwrap();
             prop_assert!(region.pending().is_none_or(|list| list.is_empty()), "all is protected");
         }

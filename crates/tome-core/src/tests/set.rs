@@ -35,7 +35,7 @@ pub(super) fn assert_guarantees(world: &World) -> u32 {
     for ((tome, name), (bytes, known)) in &world.objects {
         if matches!(known, Known::Local | Known::Protected) {
             let node = &world.nodes[*tome];
-            let mut read = |spot| node.disk.get(&spot).cloned();
+            let mut read = |physical_block| node.disk.get(&physical_block).cloned();
             let read = crate::offline_read::object(&node.metadata, name, &mut read);
             assert_eq!(read.as_ref(), Ok(bytes), "{name} of tome {tome}");
         }
@@ -96,8 +96,8 @@ fn any_two_tomes_may_be_lost_but_not_three() {
     let (tome, name) = (*tome, name.clone());
     let object = world.nodes[tome].metadata.object(&name).unwrap();
     let region = world.nodes[tome].metadata.region(object.blocks[0].0).unwrap();
-    let seats = region.group().seats().iter().map(|slot| slot.tome.get() as usize);
-    let others = seats.filter(|slot| *slot != tome).take(2);
+    let slots = region.group().slots().iter().map(|slot| slot.tome.get() as usize);
+    let others = slots.filter(|slot| *slot != tome).take(2);
     let gone: BTreeSet<usize> = others.chain([tome]).collect();
     let lost = world.recover(tome, &name, &gone).unwrap_err();
     let group = region.group().id();
@@ -148,7 +148,7 @@ fn same_seed_gives_the_same_run() {
 }
 
 fn is_in(group: &Group, tome: usize) -> bool {
-    group.seats().iter().any(|slot| slot.tome.get() as usize == tome)
+    group.slots().iter().any(|slot| slot.tome.get() as usize == tome)
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn stale_tome_is_located_without_a_spin_up() {
         let known = world.nodes[region.tome.get() as usize].metadata.region(region.index)?;
         (0..18).map(Offset::new).find(|offset| known.physical_block(*offset).is_some())
     };
-    let first = |group: &Group| Some((group.clone(), written(group.seats()[1])?));
+    let first = |group: &Group| Some((group.clone(), written(group.slots()[1])?));
     let (group, offset) = world.groups.iter().find_map(first).unwrap();
-    let (wrong, other) = (group.seats()[1], group.seats()[4]);
+    let (wrong, other) = (group.slots()[1], group.slots()[4]);
     let asks = other.tome.get() as usize;
     let check = Event::Check { request: CHECK, group: group.id() };
     world.step(asks, check.clone());
@@ -173,7 +173,7 @@ fn stale_tome_is_located_without_a_spin_up() {
     let row = Row::Block {
         region: wrong.index,
         offset,
-        spot: region.physical_block(offset).unwrap(),
+        physical_block: region.physical_block(offset).unwrap(),
         version: region.version(offset),
         change: signature(b"what was never written"),
     };
@@ -244,7 +244,7 @@ fn parity_reply(
     let change = Change { offset: Offset::new(0), version, signature: signature(&bytes) };
     let message = Message::Delta { group: group.id(), member, change, floor, bytes };
     let mut out = Outbox::new();
-    let from = group.seats()[member.as_usize()].tome;
+    let from = group.slots()[member.as_usize()].tome;
     parity.step(Instant::ZERO, Event::Received { from, message }, &mut out);
     let statuses = out.drain().filter_map(|command| {
         let Command::Send { message: Message::Status { status, .. }, .. } = command else {
@@ -260,7 +260,7 @@ fn stored_later_deltas_do_not_block_an_older_one() {
     let mut world = World::new(Nature::CALM, 5);
     let group = world.groups.iter().next().unwrap().clone();
     let data = group.split().data() as usize;
-    let slot = group.seats()[data].tome.get() as usize;
+    let slot = group.slots()[data].tome.get() as usize;
     let parity = world.nodes[slot].tome.as_mut().unwrap();
     let of = (&group, Member::at(0));
     let window = u32::try_from(DELTA_WINDOW).unwrap();

@@ -52,8 +52,8 @@ impl Rig {
             spinning: false,
             reads: BTreeSet::new(),
         };
-        let seats = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
-        let group = Group::new(GROUP, split("3+2"), seats.collect()).unwrap();
+        let slots = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
+        let group = Group::new(GROUP, split("3+2"), slots.collect()).unwrap();
         assert_eq!(rig.handle(Event::Join { region: REGION, group }), []);
         rig
     }
@@ -81,8 +81,9 @@ impl Rig {
                     Command::Read { job, physical_blocks } => {
                         assert!(self.spinning);
                         self.reads.extend(&physical_blocks);
-                        let blocks =
-                            physical_blocks.iter().map(|spot| self.disk.get(spot).cloned());
+                        let blocks = physical_blocks
+                            .iter()
+                            .map(|physical_block| self.disk.get(physical_block).cloned());
                         events.push(Event::Read { job, blocks: blocks.collect() });
                     }
                     Command::ReadObject { job, physical_blocks, wanted } => {
@@ -91,9 +92,9 @@ impl Rig {
                         let whole = assemble(&self.disk, &physical_blocks, wanted);
                         events.push(Event::ObjectRead { job, whole });
                     }
-                    Command::Write { physical_block: spot, bytes } => {
+                    Command::Write { physical_block, bytes } => {
                         assert!(self.spinning);
-                        self.disk.insert(spot, bytes);
+                        self.disk.insert(physical_block, bytes);
                     }
                     Command::TokenManager(message) => {
                         events.extend(self.answer_as_token_manager(message))
@@ -640,7 +641,7 @@ fn messages_and_rows_round_trip() {
     let row = Row::Block {
         region: REGION,
         offset: Offset::new(7),
-        spot: PhysicalBlock::new(8),
+        physical_block: PhysicalBlock::new(8),
         version: Version::new(9),
         change: Signature([1, 2, 3, 4, 5, 6, 7, 8]),
     };

@@ -130,7 +130,7 @@ impl World {
         };
         (0..world.nodes.len()).for_each(|tome| world.start(tome));
         for group in groups.iter() {
-            for slot in group.seats() {
+            for slot in group.slots() {
                 let event = Event::Join { region: slot.index, group: group.clone() };
                 world.step(slot.tome.get() as usize, event);
             }
@@ -235,10 +235,11 @@ impl World {
                 let now = self.now;
                 let node = &mut self.nodes[index];
                 node.reading = physical_blocks.iter().copied().collect();
-                node.last_access.extend(physical_blocks.iter().map(|spot| (*spot, now)));
+                node.last_access
+                    .extend(physical_blocks.iter().map(|physical_block| (*physical_block, now)));
                 let blocks = physical_blocks
                     .iter()
-                    .map(|spot| self.nodes[index].disk.get(spot).cloned())
+                    .map(|physical_block| self.nodes[index].disk.get(physical_block).cloned())
                     .collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
@@ -247,13 +248,13 @@ impl World {
                 let whole = assemble(&self.nodes[index].disk, &physical_blocks, wanted);
                 self.disk(index, 40, Event::ObjectRead { job, whole });
             }
-            Command::Write { physical_block: spot, bytes } => {
+            Command::Write { physical_block, bytes } => {
                 assert!(self.nodes[index].spinning.is_some(), "writes need a spinning disk");
                 let now = self.now;
                 let node = &mut self.nodes[index];
                 node.writes += 1;
-                node.last_access.insert(spot, now);
-                node.disk.insert(spot, bytes);
+                node.last_access.insert(physical_block, now);
+                node.disk.insert(physical_block, bytes);
             }
             Command::Send { to, message } => {
                 if let Message::HoldingsWanted { round, .. } = message {
@@ -273,7 +274,7 @@ impl World {
             Command::Alarm(Alarm::ChangeLost { .. }) => self.counts.changes_lost += 1,
             Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
             Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
-            Command::Alarm(Alarm::SeatLost { .. }) => self.counts.slots_lost += 1,
+            Command::Alarm(Alarm::SlotLost { .. }) => self.counts.slots_lost += 1,
             Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.lost_segments += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
         }
@@ -506,7 +507,7 @@ impl World {
             },
         };
         let reports: Vec<Option<Report>> =
-            group.seats().iter().map(|slot| Some(self.region(slot)?.report())).collect();
+            group.slots().iter().map(|slot| Some(self.region(slot)?.report())).collect();
         let reports = match reports.iter().all(Option::is_some) {
             true => reports.into_iter().flatten().collect(),
             // The set is still being made.
@@ -641,11 +642,12 @@ impl World {
         offset: crate::Offset,
         gone: &BTreeSet<usize>,
     ) -> Result<Vec<Holding>, TomeError> {
-        let left = group.seats().iter().map(|slot| slot.tome.get() as usize);
+        let left = group.slots().iter().map(|slot| slot.tome.get() as usize);
         left.filter(|tome| !gone.contains(tome))
             .map(|tome| {
                 let node = &self.nodes[tome];
-                let mut read = |spot: PhysicalBlock| node.disk.get(&spot).cloned();
+                let mut read =
+                    |physical_block: PhysicalBlock| node.disk.get(&physical_block).cloned();
                 offline_read::holding(&node.metadata, group.id(), offset, &mut read)
             })
             .collect()

@@ -48,7 +48,7 @@ impl Tome {
         if self.checking.is_some() {
             return Err(TomeError::Full { what: "checks at a time" });
         }
-        let stage = Stage::Reports(vec![None; region.group().seats().len()]);
+        let stage = Stage::Reports(vec![None; region.group().slots().len()]);
         let (began, round) = (self.now, self.rounds);
         let check = Check { request, group, began, last_request: began, round, tries: 1, stage };
         self.checking = Some(check);
@@ -77,8 +77,8 @@ impl Tome {
             None => Message::ReportWanted { group, round },
             Some((level, indexes)) => Message::NodesWanted { group, round, level, indexes },
         };
-        let seats = region.group().seats().iter().zip(missing);
-        let to = seats.filter(|(_, is_missing)| *is_missing).map(|(slot, _)| slot.tome);
+        let slots = region.group().slots().iter().zip(missing);
+        let to = slots.filter(|(_, is_missing)| *is_missing).map(|(slot, _)| slot.tome);
         let (mine, others): (Vec<TomeId>, Vec<TomeId>) = to.partition(|to| *to == own);
         for to in others {
             out.push(Command::Send { to, message: message.clone() });
@@ -126,9 +126,9 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) {
         let Some(check) = self.checking.as_mut() else { return };
-        let seats = self.metadata.region_of(check.group).map(|(_, region)| region.group().seats());
+        let slots = self.metadata.region_of(check.group).map(|(_, region)| region.group().slots());
         let is_slot = |member: Member| {
-            let slot = seats.and_then(|seats| seats.get(member.as_usize()));
+            let slot = slots.and_then(|slots| slots.get(member.as_usize()));
             slot.is_some_and(|slot| slot.tome == from)
         };
         match (message, &mut check.stage) {

@@ -279,10 +279,10 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) {
         let Some(pending) = self.pending(index, version) else { return };
-        let spot =
+        let physical_block =
             self.metadata.region(index).and_then(|region| region.physical_block(pending.offset));
         let latest = loaded.get(&(index, pending.offset));
-        let new = latest.filter(|_| spot == Some(pending.new)).cloned().map(Some);
+        let new = latest.filter(|_| physical_block == Some(pending.new)).cloned().map(Some);
         let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(extra).collect();
         let (part, len) = (self.repairs.part(index, version), self.block_len());
         let Some(bytes) = change_bytes(pending.change, &parts, part, latest, len) else {
@@ -499,7 +499,11 @@ impl Tome {
         // The old block is no longer needed, nor the new one if it was rewritten.
         let latest =
             self.metadata.region(region).and_then(|region| region.physical_block(done.offset));
-        let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
+        let left = done
+            .old
+            .into_iter()
+            .chain([done.new])
+            .filter(|physical_block| Some(*physical_block) != latest);
         self.free_blocks(region, &left.collect::<Vec<_>>());
         self.announce_floor(region, out);
         let metadata = &self.metadata;
@@ -604,7 +608,7 @@ impl Tome {
                 code.add(parity.into(), member.as_usize(), &stored.bytes, sum)?;
             }
         }
-        let seats = region.group().seats().to_vec();
+        let slots = region.group().slots().to_vec();
         let staged = self.stage(&BTreeMap::from([(index, changes)]), loaded, out)?;
         let folded = deltas.iter().map(|(member, version)| Row::Folded {
             region: index,
@@ -616,7 +620,7 @@ impl Tome {
             self.free_blocks(*region, physical_blocks);
         }
         for (member, version) in deltas {
-            let to = seats[member.as_usize()].tome;
+            let to = slots[member.as_usize()].tome;
             self.send_status(index, to, *version, Status::Folded, out);
         }
         Ok(())
@@ -633,7 +637,7 @@ fn query(region: &Region, version: Version, floor: Version, parity: u8, out: &mu
 /// Whether a tome is the data member that it claims to be.
 fn is_from(region: &Region, member: Member, from: TomeId) -> bool {
     let is_data = u32::from(member.get()) < region.group().split().data();
-    is_data && region.parity().is_some() && region.group().seats()[member.as_usize()].tome == from
+    is_data && region.parity().is_some() && region.group().slots()[member.as_usize()].tome == from
 }
 
 /// Returns nodes of a region's tree, unless too many are requested.

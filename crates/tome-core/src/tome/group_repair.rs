@@ -234,7 +234,7 @@ impl Tome {
         }
         ask.last_request = self.now;
         let Some((_, region)) = self.metadata.region_of(ask.group) else { return };
-        let to = region.group().seats()[ask.source.member.as_usize()].tome;
+        let to = region.group().slots()[ask.source.member.as_usize()].tome;
         let (group, round, is_whole) = (ask.group, ask.round, ask.source.is_whole);
         let offsets = ask.offsets.clone();
         let message = Message::HoldingsWanted { group, round, offsets, is_whole };
@@ -268,9 +268,9 @@ impl Tome {
     ) {
         let block_len = self.block_len();
         let Some(ask) = self.repairs.asking.as_mut() else { return };
-        let seats = self.metadata.region_of(ask.group).map(|(_, region)| region.group());
-        let Some(group) = seats else { return };
-        let slot = group.seats()[ask.source.member.as_usize()];
+        let slots = self.metadata.region_of(ask.group).map(|(_, region)| region.group());
+        let Some(group) = slots else { return };
+        let slot = group.slots()[ask.source.member.as_usize()];
         if round != ask.round || slot.tome != from {
             return;
         }
@@ -391,7 +391,7 @@ impl Tome {
         let (group, round, offsets, is_whole) = message;
         let Some((_, region)) = self.metadata.region_of(group) else { return };
         let is_target = region.frozen().is_some_and(|planned| planned.to.tome == from);
-        let is_slot = region.group().seats().iter().any(|slot| slot.tome == from);
+        let is_slot = region.group().slots().iter().any(|slot| slot.tome == from);
         let is_block = |offset: &Offset| self.metadata.layout().in_segment(*offset).is_ok();
         let segment = self.metadata.layout().segment().total() as usize;
         let most = if is_target { segment } else { REPAIR_BLOCKS_MAX };
@@ -445,11 +445,11 @@ impl Tome {
         };
         let mut physical_blocks = extra;
         for offset in offsets {
-            if let Some(spot) = region.physical_block(*offset) {
-                physical_blocks.insert(spot, loaded.get(&(index, *offset)).cloned());
+            if let Some(physical_block) = region.physical_block(*offset) {
+                physical_blocks.insert(physical_block, loaded.get(&(index, *offset)).cloned());
             }
         }
-        let mut read = |spot| physical_blocks.get(&spot).cloned().flatten();
+        let mut read = |physical_block| physical_blocks.get(&physical_block).cloned().flatten();
         let all =
             offsets.iter().map(|o| offline_read::holding(&self.metadata, group, *o, &mut read));
         // A block that is ahead of the parities by a change whose bytes are lost is of no use.
@@ -485,13 +485,13 @@ impl Tome {
         group: GroupId,
         offsets: Vec<Offset>,
     ) -> Result<()> {
-        let seated = self.metadata.region_of(group).filter(|(_, region)| {
+        let region = self.metadata.region_of(group).filter(|(_, region)| {
             matches!(
                 region.membership_state(),
                 MembershipState::Member | MembershipState::Frozen(_)
             )
         });
-        seated.ok_or(TomeError::NoGroup { group })?;
+        region.ok_or(TomeError::NoGroup { group })?;
         let have = offsets.len();
         if have > PUT_BLOCKS_MAX {
             return Err(TomeError::Count { what: "offsets", have, need: PUT_BLOCKS_MAX });

@@ -240,11 +240,11 @@ impl Tome {
     fn object_read_plan(&self, job: &Job) -> Option<(Vec<PhysicalBlock>, ExpectedObject)> {
         let Task::Get { name, .. } = &job.task else { return None };
         let object = self.metadata.object(name)?;
-        let spot = |(region, offset): &BlockAddress| {
+        let physical_block = |(region, offset): &BlockAddress| {
             self.metadata.region(*region)?.physical_block(*offset)
         };
         let physical_blocks =
-            object.blocks.iter().map(spot).collect::<Option<Vec<PhysicalBlock>>>()?;
+            object.blocks.iter().map(physical_block).collect::<Option<Vec<PhysicalBlock>>>()?;
         let signatures = object.blocks.iter().map(|at| self.signature_of(*at)).collect();
         let block_bytes = self.block_len();
         let Object { bytes, digest, .. } = *object;
@@ -297,8 +297,8 @@ impl Tome {
     /// Returns the written blocks of a job with their physical blocks.
     fn written_blocks(&self, job: &Job) -> impl Iterator<Item = (BlockAddress, PhysicalBlock)> {
         job.wanted.iter().filter_map(|(region, offset)| {
-            let spot = self.metadata.region(*region)?.physical_block(*offset)?;
-            Some(((*region, *offset), spot))
+            let physical_block = self.metadata.region(*region)?.physical_block(*offset)?;
+            Some(((*region, *offset), physical_block))
         })
     }
 
@@ -428,8 +428,14 @@ impl Tome {
             left.extend(
                 self.metadata.region(region).and_then(|region| region.physical_block(offset)),
             );
-            let spot = self.write(bytes.clone(), out)?;
-            rows.push(Row::Block { region, offset, spot, version, change: Signature::ZERO });
+            let physical_block = self.write(bytes.clone(), out)?;
+            rows.push(Row::Block {
+                region,
+                offset,
+                physical_block,
+                version,
+                change: Signature::ZERO,
+            });
         }
         self.commit(rows, out);
         self.free_blocks(region, &left);
@@ -589,8 +595,8 @@ impl Tome {
         let mut regions: Vec<(bool, usize, RegionIndex)> = Vec::new();
         let mut is_full = true;
         let is_avoided = |region: &Region| {
-            let mut seats = region.group().seats().iter();
-            !avoided.is_empty() && seats.any(|slot| avoided.contains(&slot.tome))
+            let mut slots = region.group().slots().iter();
+            !avoided.is_empty() && slots.any(|slot| avoided.contains(&slot.tome))
         };
         for (index, region) in self.metadata.regions().filter(|(_, region)| !is_avoided(region)) {
             let Some(pending) = region.pending() else { continue };

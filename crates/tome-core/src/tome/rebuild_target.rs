@@ -68,7 +68,7 @@ impl Tome {
         let region = planned.to.index;
         let known = self.metadata.region(region).map(Region::group);
         if known
-            .is_some_and(|known| known.id() == planned.group && known.seats().contains(&planned.to))
+            .is_some_and(|known| known.id() == planned.group && known.slots().contains(&planned.to))
         {
             // Idempotent: it is in progress, or done.
             return;
@@ -80,7 +80,7 @@ impl Tome {
             out.push(Command::Alarm(Alarm::Foreign { from, group: planned.group }));
             return;
         };
-        let slot = Row::Seat { region, group };
+        let slot = Row::MemberSlot { region, group };
         let building = Building::new(planned, self.now);
         if self.metadata.clone().apply(&slot).is_ok() {
             self.commit(vec![slot, Row::Building { region, building }], out);
@@ -175,7 +175,7 @@ impl Tome {
     ) {
         let Some(region) = self.metadata.region(index) else { return };
         let Some(building) = region.building() else { return };
-        let to = region.group().seats()[step.source.as_usize()].tome;
+        let to = region.group().slots()[step.source.as_usize()].tome;
         let group = region.group().id();
         let end = self.metadata.layout().parts().segments.min(building.segment + self.window());
         for segment in building.segment..end {
@@ -205,9 +205,9 @@ impl Tome {
     fn request_reports(&self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.metadata.region(index) else { return };
         let Some(building) = region.building() else { return };
-        let seats = region.group().seats().iter().enumerate();
+        let slots = region.group().slots().iter().enumerate();
         let silent =
-            seats.filter(|(at, _)| !self.rebuild_state.reports.contains_key(&Member::at(*at)));
+            slots.filter(|(at, _)| !self.rebuild_state.reports.contains_key(&Member::at(*at)));
         let tomes = silent.map(|(_, slot)| slot.tome).filter(|tome| *tome != self.metadata.id());
         for to in tomes.chain([building.planned.from.tome]) {
             out.push(Command::Send { to, message: Message::Freeze(building.planned) });
@@ -237,7 +237,7 @@ impl Tome {
             self.drop_rebuild(index, out);
             return;
         }
-        let slot = region.group().seats().get(member.as_usize());
+        let slot = region.group().slots().get(member.as_usize());
         let is_next = region.building().and_then(|b| b.plan.as_ref()?.next()).is_some();
         if slot.is_none_or(|slot| slot.tome != from) || is_next {
             return;
@@ -269,11 +269,11 @@ impl Tome {
     /// Continues when all members are quiet that are not lost.
     fn settle_with_available(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.metadata.region(index) else { return };
-        let (own, seats) = (region.member(), region.group().seats());
-        let others = (0..seats.len()).map(Member::at).filter(|member| *member != own);
-        let is_absent = |member: &Member| self.absent.contains(&seats[member.as_usize()].tome);
+        let (own, slots) = (region.member(), region.group().slots());
+        let others = (0..slots.len()).map(Member::at).filter(|member| *member != own);
+        let is_absent = |member: &Member| self.absent.contains(&slots[member.as_usize()].tome);
         let present: BTreeSet<Member> = others.clone().filter(|m| !is_absent(m)).collect();
-        let is_all = present.len() + 1 == seats.len();
+        let is_all = present.len() + 1 == slots.len();
         if !is_all && present.is_subset(&self.rebuild_state.responders) {
             self.accept_silent(index);
         }
@@ -288,8 +288,8 @@ impl Tome {
     fn accept_silent(&mut self, index: RegionIndex) {
         let Some(region) = self.metadata.region(index) else { return };
         let (data, target) = (region.group().split().data() as usize, region.member());
-        let (responders, seats) = (&self.rebuild_state.responders, region.group().seats());
-        let is_absent = |member: Member| self.absent.contains(&seats[member.as_usize()].tome);
+        let (responders, slots) = (&self.rebuild_state.responders, region.group().slots());
+        let is_absent = |member: Member| self.absent.contains(&slots[member.as_usize()].tome);
         let is_silent = |parity: &u8| {
             let member = Member::at(data + usize::from(*parity));
             member == target || !responders.contains(&member) || is_absent(member)
@@ -333,7 +333,7 @@ impl Tome {
             reports.iter().map(|(member, report)| (*member, report.root)).collect();
         let is_sum = plan.verify_sum(made, &roots).is_ok();
         roots.insert(member, made);
-        let is_all = roots.len() == group.seats().len();
+        let is_all = roots.len() == group.slots().len();
         let word: Vec<Signature> = roots.into_values().collect();
         if is_sum && (!is_all || plan.verify(&word).is_ok()) {
             self.take_slot(index, out);
@@ -354,14 +354,14 @@ impl Tome {
             receivers.insert(to);
             let Ok(parity) = u8::try_from(u32::from(to.get()) - data) else { continue };
             let message = Message::Share { planned, member, version, parity };
-            out.push(Command::Send { to: group.seats()[from.as_usize()].tome, message });
+            out.push(Command::Send { to: group.slots()[from.as_usize()].tome, message });
         }
         self.rebuild_state.reports.retain(|member, _| !receivers.contains(member));
     }
 
     /// Takes the member slot once the result is verified.
     fn take_slot(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
-        self.commit(vec![Row::Seated { region }], out);
+        self.commit(vec![Row::SlotBuilt { region }], out);
         self.rebuild_state = RebuildState::default();
         self.moves_repeated = None;
         let Some(known) = self.metadata.region(region) else { return };
@@ -406,9 +406,9 @@ impl Tome {
     ) {
         let Some(known) = self.metadata.region(region) else { return };
         let Some(mut building) = known.building().cloned() else { return };
-        known
-            .physical_blocks()
-            .for_each(|spot| self.physical_blocks.give_back(spot.get() as usize));
+        known.physical_blocks().for_each(|physical_block| {
+            self.physical_blocks.give_back(physical_block.get() as usize)
+        });
         (building.plan, building.segment) = (plan, 0);
         self.lost_segments.retain(|(of, _), _| *of != region);
         self.rebuild_state = RebuildState::default();
@@ -442,9 +442,9 @@ impl Tome {
         let Some(building) = known.building() else { return };
         let (group, planned) = (known.group().id(), building.planned);
         let tomes = building.tomes_to_notify(known.group());
-        known
-            .physical_blocks()
-            .for_each(|spot| self.physical_blocks.give_back(spot.get() as usize));
+        known.physical_blocks().for_each(|physical_block| {
+            self.physical_blocks.give_back(physical_block.get() as usize)
+        });
         self.commit(vec![Row::Dropped { region }], out);
         self.used.remove(&region);
         self.lost_segments.retain(|(of, _), _| *of != region);
@@ -465,7 +465,7 @@ impl Tome {
     ) {
         let Some((index, region, building)) = self.current_rebuild() else { return };
         let Some(step) = building.plan.as_ref().and_then(Rebuild::next) else { return };
-        if region.group().seats()[step.source.as_usize()].tome != from {
+        if region.group().slots()[step.source.as_usize()].tome != from {
             return;
         }
         let count = self.metadata.layout().segment().data() as usize;

@@ -78,7 +78,7 @@ impl Tome {
             )
         {
             // It may be a late message of a move that was done.
-            let is_known = group.seats().contains(&planned.to);
+            let is_known = group.slots().contains(&planned.to);
             if !is_known && group.epoch().get() > 0 {
                 out.push(Command::Send { to: from, message: Message::Moved(group.clone()) });
             } else if !is_known {
@@ -142,7 +142,7 @@ impl Tome {
     /// frozen for a move, when nothing else is written either.
     pub(super) fn is_shared(region: &Region, member: Member, from: TomeId) -> bool {
         let data = region.group().split().data();
-        let is_parity = region.group().seats().iter().skip(data as usize).any(|s| s.tome == from);
+        let is_parity = region.group().slots().iter().skip(data as usize).any(|s| s.tome == from);
         let is_data = u32::from(member.get()) < data;
         region.frozen().is_some() && region.parity().is_some() && is_parity && is_data
     }
@@ -157,9 +157,9 @@ impl Tome {
     fn member_slot_moved(&mut self, from: TomeId, group: Group, out: &mut Outbox<Command>) {
         let Some((index, region)) = self.metadata.region_of(group.id()) else { return };
         let (id, epoch) = (group.id(), group.epoch());
-        let is_member = |tome| group.seats().iter().any(|slot| slot.tome == tome);
+        let is_member = |tome| group.slots().iter().any(|slot| slot.tome == tome);
         // A group with too few members, or with one tome twice, is invalid.
-        let is_whole = Group::new(id, group.split(), group.seats().to_vec()).is_ok();
+        let is_whole = Group::new(id, group.split(), group.slots().to_vec()).is_ok();
         let fits = is_whole && group.split() == region.group().split();
         if !is_member(from) || !fits {
             out.push(Command::Alarm(Alarm::Foreign { from, group: id }));
@@ -174,7 +174,7 @@ impl Tome {
             self.commit(vec![Row::Regroup { region: index, group }], out);
             self.deltas.group_changed(&self.metadata, index);
             if !is_own {
-                out.push(Command::Alarm(Alarm::SeatLost { region: index, group: id }));
+                out.push(Command::Alarm(Alarm::SlotLost { region: index, group: id }));
             }
         }
         out.push(Command::Send { to: from, message: Message::Learned { group: id, epoch } });
@@ -231,8 +231,8 @@ impl Tome {
 
     /// Whether a region accepts new blocks: it has its member slot, and its parities know it.
     pub(super) fn accepts_blocks(region: &Region) -> bool {
-        let seats = region.group().seats();
-        let is_notified = |tome| !seats.iter().any(|slot| slot.tome == tome);
+        let slots = region.group().slots();
+        let is_notified = |tome| !slots.iter().any(|slot| slot.tome == tome);
         region.is_member() && !region.is_rebuilt() && region.unnotified().all(is_notified)
     }
 

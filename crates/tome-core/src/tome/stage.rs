@@ -74,7 +74,7 @@ impl Tome {
             let version = versions.next().unwrap_or_default();
             let change = signature(change);
             let (region, offset) = at;
-            staged.rows.push(Row::Block { region, offset, spot: new, version, change });
+            staged.rows.push(Row::Block { region, offset, physical_block: new, version, change });
             staged.left.entry(region).or_default().extend(old);
             if number < data_blocks {
                 staged.data.push((at, Written { old, new, version, change }));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
-use fulgurite_disks::{Cause, Observed, PlaceId, Power, Totals, Wake};
+use fulgurite_disks::{Cause, Observed, PlaceId, Power, SpinUp, Totals};
 use fulgurite_tome_core::metadata::{Row, TomeMetadata};
 use fulgurite_tome_core::token::TokenId;
 use fulgurite_tome_core::{
@@ -233,7 +233,7 @@ impl Loop {
         // The requester may be gone.
         if let TomeRequest::Status(reply) = request {
             let _ = reply.send(self.status());
-        } else if let TomeRequest::Wakes(reply) = request {
+        } else if let TomeRequest::SpinUps(reply) = request {
             let _ = reply.send(self.parts.ledger.ledger().recent().cloned().collect());
         } else if let Some(error) = refusal {
             request.refuse(error);
@@ -290,7 +290,7 @@ impl Loop {
                 self.step(Event::Absent { tomes });
                 drop(reply.send(self.answerable()));
             }
-            TomeRequest::Seat { region, group, reply } => {
+            TomeRequest::MemberSlot { region, group, reply } => {
                 drop(reply.send(Ok(self.membership_status(region, group))))
             }
             TomeRequest::Adopt { region, objects, reply } => {
@@ -298,7 +298,7 @@ impl Loop {
                 self.waiting.insert(id, Waiter::Adopt { reply, names });
                 self.step(Event::Adopt { request: id, region, objects: intact });
             }
-            TomeRequest::Status(_) | TomeRequest::Wakes(_) => {}
+            TomeRequest::Status(_) | TomeRequest::SpinUps(_) => {}
         }
     }
 
@@ -413,7 +413,7 @@ impl Loop {
     fn emit(&mut self, command: Command) {
         match command {
             Command::Send { to, message } => {
-                self.parts.fail.pass("tomes-telling");
+                self.parts.fail.pass("tomes-notifying");
                 if !self.parts.faults.has(self.id(), InjectedFault::Send) {
                     self.parts.network.send(self.id(), to, message);
                 }
@@ -521,7 +521,7 @@ impl Loop {
                 tracing::info!(%tome, %region, %group, "not rebuilt: the old member is back");
                 return;
             }
-            Alarm::SeatLost { region, group } => {
+            Alarm::SlotLost { region, group } => {
                 tracing::warn!(%tome, %region, %group, "another tome took over a member slot");
                 return;
             }
@@ -556,8 +556,8 @@ impl Loop {
             return Ok(());
         }
         let (at, cause) = (self.parts.clock.now(), self.cause());
-        self.parts.ledger.record(Wake { at, group: None, places: vec![self.place()], cause })?;
-        self.parts.fail.pass("tomes-wake-noted");
+        self.parts.ledger.record(SpinUp { at, group: None, places: vec![self.place()], cause })?;
+        self.parts.fail.pass("tomes-spin-up-recorded");
         self.set_power(Power::SpinningUp, Some(cause))?;
         self.begin(Stage::SpinUp);
         Ok(())
@@ -744,7 +744,7 @@ const fn may_wait(request: &TomeRequest) -> bool {
     matches!(
         request,
         TomeRequest::ObjectPage { .. }
-            | TomeRequest::Seat { .. }
+            | TomeRequest::MemberSlot { .. }
             | TomeRequest::Put { .. }
             | TomeRequest::Delete { .. }
     )
@@ -769,8 +769,8 @@ fn label_of(physical_block: PhysicalBlock, after: &VecDeque<Command>) -> Label {
     for command in after {
         let Command::Commit(rows) = command else { continue };
         for row in rows {
-            if let Row::Block { region, offset, spot, version, .. } = row
-                && *spot == physical_block
+            if let Row::Block { region, offset, physical_block: written, version, .. } = row
+                && *written == physical_block
             {
                 return Label { region: *region, offset: *offset, version: *version };
             }

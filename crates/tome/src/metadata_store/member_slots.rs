@@ -42,7 +42,8 @@ impl Changes<'_> {
             membership.latest = membership.latest.max(self.last_version(region)?);
             self.remove_all(BLOCKS, region)?;
         }
-        if let (Row::Seated { .. }, MembershipState::Building(building)) = (row, &membership.state)
+        if let (Row::SlotBuilt { .. }, MembershipState::Building(building)) =
+            (row, &membership.state)
             && !membership.is_data()
         {
             for (member, floor) in building.floors().enumerate() {

@@ -55,7 +55,7 @@ impl MetadataStore {
             std::fs::remove_dir_all(&made).map_err(TomesError::io("remove", &made))?;
         }
         write_rows(&made, identity, rebuilt, start)?;
-        fail.pass("tomes-regained");
+        fail.pass("tomes-metadata-rebuilt");
         if place.exists() {
             let aside = unused_name(folder);
             std::fs::rename(&place, &aside).map_err(TomesError::io("rename", &place))?;
@@ -65,7 +65,7 @@ impl MetadataStore {
         }
         std::fs::rename(&made, &place).map_err(TomesError::io("rename", &made))?;
         sync(folder)?;
-        fail.pass("tomes-regained-kept");
+        fail.pass("tomes-metadata-recorded");
         drop(_lock);
         Self::open(folder, identity)
     }

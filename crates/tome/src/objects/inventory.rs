@@ -21,7 +21,7 @@ pub struct InventoryResult {
     /// The tome.
     pub tome: u32,
     /// Whether its metadata store was rebuilt already: if not, the next start does it.
-    pub is_regained: bool,
+    pub is_rebuilt: bool,
     /// Pieces of objects that it has then.
     pub pieces: u64,
     /// Blocks to be rebuilt from their segments or their groups.
@@ -51,13 +51,7 @@ impl TomeStore {
                     self.set().inventory_progress(tome).unwrap_or(inventory_progress);
             }
             let problems = inventory_progress.failure.into_iter().collect();
-            Ok(InventoryResult {
-                tome: tome.get(),
-                is_regained: false,
-                pieces: 0,
-                bad: 0,
-                problems,
-            })
+            Ok(InventoryResult { tome: tome.get(), is_rebuilt: false, pieces: 0, bad: 0, problems })
         })
     }
 
@@ -67,6 +61,6 @@ impl TomeStore {
         let found = self.set().rebuilt().iter().find(|rebuilt| rebuilt.tome == tome)?;
         let RebuiltTome { objects: pieces, bad, .. } = *found;
         let problems = found.report_lines();
-        Some(InventoryResult { tome: tome.get(), is_regained: true, pieces, bad, problems })
+        Some(InventoryResult { tome: tome.get(), is_rebuilt: true, pieces, bad, problems })
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fulgurite_disks::Wake;
+use fulgurite_disks::SpinUp;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Ratio, error_chain};
 use futures::StreamExt as _;
@@ -28,7 +28,7 @@ pub struct Rebuilt {
     /// The tome that had them.
     pub tome: u32,
     /// Member slots that have moved since the request.
-    pub seats: u64,
+    pub slots: u64,
     /// Member slots to move in all, including those without room.
     pub of: u64,
     /// What is waited for, or was lost, a line each.
@@ -111,10 +111,10 @@ impl TomeStore {
             moves = self.set().moves();
             left = left_of(&moves);
         }
-        let seats = most.saturating_sub(left.len()) as u64;
+        let slots = most.saturating_sub(left.len()) as u64;
         // Those that wait for room must move as well.
         let of = most as u64 + moves.waiting.get(&tome).copied().unwrap_or(0);
-        Rebuilt { tome: tome.get(), seats, of, problems: moves.reasons }
+        Rebuilt { tome: tome.get(), slots, of, problems: moves.reasons }
     }
 
     /// Scrubs the disk of a tome, or of all, each once it has a token; returns when done.
@@ -204,7 +204,7 @@ impl TomeStore {
     }
 
     /// Returns the last spin-ups of all tomes that answer, the latest first.
-    pub fn ledger(&self) -> BoxFuture<'_, Vec<Wake>> {
+    pub fn ledger(&self) -> BoxFuture<'_, Vec<SpinUp>> {
         Box::pin(async move {
             let mut spin_ups = self.set().spin_ups().await;
             spin_ups.reverse();

@@ -65,7 +65,7 @@ pub struct MoveSnapshot {
     pub done: f64,
     /// Why it is stuck, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// One tome at one moment.
@@ -82,7 +82,7 @@ pub struct TomeSnapshot {
     /// Age of the oldest of them, in seconds.
     pub unprotected_seconds: f64,
     /// Spin-ups of its disk over its life.
-    pub wakes: u64,
+    pub spin_ups: u64,
     /// Spin-ups by cause, for causes with any.
     pub wakes_by: Vec<(CauseKind, u64)>,
     /// Spin-ups of its last day as budgets count them: by hours, so it covers up to an hour more.
@@ -103,7 +103,7 @@ pub struct TomeSnapshot {
     pub to_scrub_bytes: u64,
     /// Why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
     /// Why it does not answer; it reconnects by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away: Option<String>,
@@ -209,7 +209,7 @@ impl From<MoveStatus> for MoveSnapshot {
             from: planned.from.tome.get(),
             to: planned.to.tome.get(),
             done: done.get(),
-            trouble: failure,
+            failure,
         }
     }
 }
@@ -223,7 +223,7 @@ impl TomeSnapshot {
             pieces: status.objects,
             unprotected_bytes: status.unprotected.bytes.get(),
             unprotected_seconds: status.unprotected.age.as_secs_f64(),
-            wakes: status.spin_ups,
+            spin_ups: status.spin_ups,
             wakes_by: causes.filter(|(_, count)| *count > 0).collect(),
             wakes_of_a_day: status.spin_ups_last_day,
             budget: status.spending.map(BudgetSnapshot::from),
@@ -232,7 +232,7 @@ impl TomeSnapshot {
             scrubs: status.scrubbed.passes,
             scrub: ScrubSnapshot::new(&status),
             to_scrub_bytes: status.to_scrub * block_bytes,
-            trouble: status.failure,
+            failure: status.failure,
             away: status.away,
             alarms: status.alarms,
         }

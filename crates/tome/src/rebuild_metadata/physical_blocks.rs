@@ -55,7 +55,7 @@ impl PhysicalBlocks {
         for (offset, (version, expected)) in blocks {
             if let Some(physical_block) = self.assign(index, offset, expected)? {
                 let signature = expected.signature.0;
-                rows.push((offset, BlockRow { spot: physical_block, version, signature }));
+                rows.push((offset, BlockRow { physical_block, version, signature }));
             }
         }
         let mut pending = Vec::new();

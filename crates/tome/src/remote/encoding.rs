@@ -66,8 +66,8 @@ pub(crate) fn query(bytes: &[u8]) -> Result<TomeQuery> {
         TomeQuery::Hold { .. }
         | TomeQuery::Scrub
         | TomeQuery::Check { .. }
-        | TomeQuery::Wakes
-        | TomeQuery::Seat { .. }
+        | TomeQuery::SpinUps
+        | TomeQuery::MemberSlot { .. }
         | TomeQuery::Absent { .. }
         | TomeQuery::Adopt { .. }
         | TomeQuery::DataBlocks => {}
@@ -83,7 +83,7 @@ pub(crate) fn handshake(bytes: &[u8]) -> Result<SetHandshake> {
 }
 
 fn checked(what: &'static str, group: &Group) -> Result<()> {
-    match Group::new(group.id(), group.split(), group.seats().to_vec()) {
+    match Group::new(group.id(), group.split(), group.slots().to_vec()) {
         Ok(_) => Ok(()),
         Err(_) => Err(NetError::Undecoded { what }),
     }

@@ -282,7 +282,7 @@ fn status_reply(status: TomeStatus) -> StatusReply {
         scrub_next: status.scrubbed.next,
         scrub_spent_ns: status.scrubbed.spent.as_nanos(),
         scrub_passes: status.scrubbed.passes,
-        wakes: status.spin_ups,
+        spin_ups: status.spin_ups,
         wakes_by: status.spin_ups_by_cause.to_vec(),
         wakes_of_a_day: status.spin_ups_last_day,
         scrub_began: status.scrub_began.map(UnixTime::as_millis),
@@ -291,7 +291,7 @@ fn status_reply(status: TomeStatus) -> StatusReply {
         healed: status.healed,
         to_scrub: status.to_scrub,
         blocks: status.blocks,
-        trouble: status.failure,
+        failure: status.failure,
         alarms: status.alarms,
     }
 }

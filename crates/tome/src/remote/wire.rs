@@ -89,9 +89,9 @@ message StatusReply {
   uint64 scrub_spent_ns = 7;
   uint64 scrub_passes = 8;
   // Spin-ups.
-  uint64 wakes = 9;
+  uint64 spin_ups = 9;
   uint64 healed = 10;
-  optional string trouble = 11;
+  optional string failure = 11;
   repeated string alarms = 12;
   uint64 to_scrub = 13;
   uint64 blocks = 14;

@@ -106,8 +106,8 @@ impl Choice {
             return Arc::clone(healthy_tomes);
         }
         let is_healthy =
-            |group: &&Group| !group.seats().iter().any(|slot| lost.contains(&slot.tome));
-        let data = |group: &Group| group.seats()[..group.split().data() as usize].to_vec();
+            |group: &&Group| !group.slots().iter().any(|slot| lost.contains(&slot.tome));
+        let data = |group: &Group| group.slots()[..group.split().data() as usize].to_vec();
         let slots = known.groups.iter().filter(is_healthy).flat_map(data);
         let healthy_tomes = Arc::new(slots.map(|slot| slot.tome).collect());
         known.healthy_tomes = Some((lost.clone(), Arc::clone(&healthy_tomes)));
@@ -117,7 +117,7 @@ impl Choice {
     /// Returns the groups of some regions.
     fn groups_of(&self, regions: &BTreeSet<RegionId>) -> Vec<Group> {
         let known = self.lock();
-        let has = |group: &&Group| group.seats().iter().any(|slot| regions.contains(slot));
+        let has = |group: &&Group| group.slots().iter().any(|slot| regions.contains(slot));
         known.groups.iter().filter(has).cloned().collect()
     }
 
@@ -128,7 +128,7 @@ impl Choice {
 
 impl GroupState {
     fn new(groups: Vec<Group>) -> Self {
-        let slots = groups.iter().flat_map(Group::seats);
+        let slots = groups.iter().flat_map(Group::slots);
         let slot_holders = slots.map(|slot| slot.tome).collect();
         Self { groups, slot_holders, healthy_tomes: None }
     }
@@ -218,7 +218,7 @@ impl TomeSet {
         if lost.is_empty() || self.choice.is_degraded.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let is_broken = |group: &Group| group.seats().iter().any(|slot| lost.contains(&slot.tome));
+        let is_broken = |group: &Group| group.slots().iter().any(|slot| lost.contains(&slot.tome));
         let has_healthy_room =
             self.choice.healthy_tomes(&lost).iter().any(|tome| self.accepts_objects(*tome));
         Ok(has_healthy_room && self.groups_of(name)?.iter().any(is_broken))

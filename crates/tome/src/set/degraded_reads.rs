@@ -203,7 +203,7 @@ impl TomeSet {
     ) -> Result<Vec<Vec<Holding>>> {
         let (group, need) = (part.group.id(), part.group.split().data() as usize);
         let offsets: Vec<Offset> = part.blocks.iter().map(|(_, offset)| *offset).collect();
-        let others = part.group.seats().iter().map(|slot| slot.tome).filter(|tome| *tome != lost);
+        let others = part.group.slots().iter().map(|slot| slot.tome).filter(|tome| *tome != lost);
         let (spinning, sleeping): (Vec<TomeId>, Vec<TomeId>) =
             others.partition(|t| self.is_spinning(*t));
         let sleeping = if selection == MemberSelection::Spinning { Vec::new() } else { sleeping };

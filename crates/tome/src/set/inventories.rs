@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_codes::signature;
-use fulgurite_disks::{Backend, Cause, Guard, LedgerFile, PlaceId, Power, Wake};
+use fulgurite_disks::{Backend, Cause, Guard, LedgerFile, PlaceId, Power, SpinUp};
 use fulgurite_tome_core::token::{Holder, Need, TokenId};
 use fulgurite_tome_core::{Epoch, GroupId, Layout, PhysicalBlock, TomeError, TomeId};
 use fulgurite_units::{Clock, Duration, Instant, Seed, TomeSetId, error_chain};
@@ -230,7 +230,7 @@ impl InventoryRunner {
             is_stopping: false,
         };
         let thread = std::thread::Builder::new()
-            .name(format!("survey-{tome}"))
+            .name(format!("inventory-{tome}"))
             .spawn(move || reader.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
         inventories.insert(tome, RunningInventory { inbox, thread: Some(thread), progress });
@@ -399,7 +399,12 @@ impl Reader {
         let place = self.place();
         self.gate.admit(token, epoch, self.tome())?;
         let at = self.clock.now();
-        self.ledger.record(Wake { at, group: None, places: vec![place], cause: Cause::Rebuild })?;
+        self.ledger.record(SpinUp {
+            at,
+            group: None,
+            places: vec![place],
+            cause: Cause::Rebuild,
+        })?;
         self.guard.turn(place, Power::SpinningUp)?;
         let wait = self.backend.spin_up(place)?;
         self.wait_for(messages, wait);
@@ -439,7 +444,7 @@ impl Reader {
             }));
         }
         self.inventory.record(&found, until)?;
-        self.fail.pass("tomes-surveyed");
+        self.fail.pass("tomes-inventoried");
         let mut progress = lock(&self.progress);
         progress.read = until;
         progress.blocks += found.len() as u64;

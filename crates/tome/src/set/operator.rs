@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fulgurite_disks::Wake;
+use fulgurite_disks::SpinUp;
 use fulgurite_tome_core::consistency::Finding;
 use fulgurite_tome_core::{GroupId, Member, TomeError, TomeId};
 use fulgurite_units::error_chain;
@@ -174,7 +174,7 @@ impl TomeSet {
     /// When groups cannot be read.
     pub async fn verify(&self, mut report: impl FnMut(GroupChecked)) -> Result<()> {
         for group in self.store.groups()? {
-            let tomes: Vec<TomeId> = group.seats().iter().map(|slot| slot.tome).collect();
+            let tomes: Vec<TomeId> = group.slots().iter().map(|slot| slot.tome).collect();
             let mut checked = GroupChecked {
                 group: group.id(),
                 tomes: tomes.clone(),
@@ -213,7 +213,7 @@ impl TomeSet {
     }
 
     /// Returns the latest spin-ups of each tome that answers, the latest last.
-    pub fn spin_ups(&self) -> BoxFuture<'_, Vec<Wake>> {
+    pub fn spin_ups(&self) -> BoxFuture<'_, Vec<SpinUp>> {
         Box::pin(async move {
             let mut spin_ups = Vec::new();
             for handle in self.tomes.values() {
@@ -222,14 +222,16 @@ impl TomeSet {
                     // A failed tome answers from its ledger; if its thread has ended, there is no
                     // answer.
                     TomeHandle::Live(driver) => {
-                        drop(driver.send_request(TomeRequest::Wakes(reply)))
+                        drop(driver.send_request(TomeRequest::SpinUps(reply)))
                     }
-                    TomeHandle::Remote(remote) => remote.0.send_request(TomeRequest::Wakes(reply)),
+                    TomeHandle::Remote(remote) => {
+                        remote.0.send_request(TomeRequest::SpinUps(reply))
+                    }
                     TomeHandle::Lost(_) => continue,
                 }
                 spin_ups.extend(answer.await.unwrap_or_default());
             }
-            spin_ups.sort_by_key(|wake| (wake.at, wake.places.clone()));
+            spin_ups.sort_by_key(|spin_up| (spin_up.at, spin_up.places.clone()));
             spin_ups
         })
     }

@@ -135,7 +135,7 @@ impl SetLink {
         let may_make = self.handshake.may_make && !store.is_made(tome)?;
         // Member slots may have moved since the set was opened.
         let mut groups = store.groups()?;
-        groups.retain(|group| group.seats().iter().any(|slot| slot.tome == tome));
+        groups.retain(|group| group.slots().iter().any(|slot| slot.tome == tome));
         Ok(SetHandshake { may_make, groups, ..self.handshake.clone() })
     }
 
@@ -159,7 +159,7 @@ impl SetLink {
         // A tome of a version without locations can be read, but its objects cannot be recovered.
         let placed = |object: &ListedObject| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
-        let slots: BTreeSet<RegionId> = groups.iter().flat_map(Group::seats).copied().collect();
+        let slots: BTreeSet<RegionId> = groups.iter().flat_map(Group::slots).copied().collect();
         let has_tombstone = |name: &str| super::lock(&names).has_tombstone(tome, name);
         let is_here = |(name, placed): &(String, ObjectLocation)| {
             let mut blocks = placed.object.blocks.iter();

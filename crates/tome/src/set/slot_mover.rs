@@ -126,7 +126,7 @@ impl Mover {
         let mut mover = Loop { shared, moves: Arc::clone(&moves), lost: Default::default() };
         mover.publish(Vec::new(), BTreeMap::new(), Vec::new())?;
         let thread = std::thread::Builder::new()
-            .name("seats".to_owned())
+            .name("slots".to_owned())
             .spawn(move || mover.run(&messages))
             .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
         Ok(Self { inbox, moves, thread: Mutex::new(Some(thread)) })
@@ -258,7 +258,7 @@ impl Loop {
     fn targets(&self) -> Result<BTreeSet<TomeId>> {
         let mut slots: BTreeMap<TomeId, usize> = BTreeMap::new();
         let groups = self.shared.store.groups()?;
-        let holders = groups.iter().flat_map(|group| group.seats()).map(|slot| slot.tome);
+        let holders = groups.iter().flat_map(|group| group.slots()).map(|slot| slot.tome);
         let planned = self.shared.store.moves()?;
         for tome in holders.chain(planned.iter().map(|planned| planned.to.tome)) {
             *slots.entry(tome).or_default() += 1;
@@ -311,7 +311,7 @@ impl Loop {
     /// Polls one move; returns its progress, or `None` when it is over.
     fn poll_move(&mut self, planned: &Move) -> Result<Option<Ratio>> {
         let (to, group) = (planned.to, planned.group);
-        let status = |reply| TomeRequest::Seat { region: to.index, group, reply };
+        let status = |reply| TomeRequest::MemberSlot { region: to.index, group, reply };
         match self.request(to.tome, status)? {
             MembershipStatus::Building(done) => {
                 self.send_lost_tomes(planned)?;
@@ -347,7 +347,7 @@ impl Loop {
         let Shared { store, tomes, .. } = &self.shared;
         let (groups, leaving) = (store.groups()?, store.leaving()?);
         let group = groups.iter().find(|group| group.id() == planned.group);
-        let members = group.into_iter().flat_map(Group::seats).map(|slot| slot.tome);
+        let members = group.into_iter().flat_map(Group::slots).map(|slot| slot.tome);
         let is_lost = |tome: &TomeId| match tomes.get(tome) {
             Some(TomeHandle::Lost(_)) | None => true,
             Some(TomeHandle::Live(_) | TomeHandle::Remote(_)) => {
@@ -394,7 +394,7 @@ impl Loop {
         drop(names);
         store.complete_move(planned)?;
         choice.member_slot_moved(planned);
-        fail.pass("tomes-seat-kept");
+        fail.pass("tomes-slot-recorded");
         self.shared.events.send(|| TomeEvent::moved(planned));
         for name in lost {
             tracing::error!(tome = %from.tome, name, "lost with its tome: not every parity had it");
@@ -441,12 +441,12 @@ fn publish_changes(before: &Moves, now: &Moves, events: &EventPublisher) {
             hundredths(known.done) == hundredths(*done) && known.failure == *failure
         };
         if !known.next().is_some_and(is_known) {
-            events.send(|| TomeEvent::Seat {
+            events.send(|| TomeEvent::SlotMove {
                 group: planned.group,
                 from: planned.from.tome,
                 to: planned.to.tome,
                 done: done.get(),
-                trouble: failure.clone(),
+                failure: failure.clone(),
             });
         }
     }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
+use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, SpinUp};
 use fulgurite_tome_core::group::Group;
 use fulgurite_tome_core::limits::{IDLE_MAX, IDLE_MIN, SPIN_UPS_A_DAY_MAX};
 use fulgurite_tome_core::metadata::TomeMetadata;
@@ -54,7 +54,7 @@ pub(super) use membership_sync::sync_membership;
 pub(super) use tombstones::apply_tombstones;
 
 /// Ledger file of a tome, beside its metadata store.
-pub(super) const LEDGER: &str = "wakes.jsonl";
+pub(super) const LEDGER: &str = "spin-ups.jsonl";
 
 /// State shared by all tomes of a start.
 struct Startup {
@@ -504,7 +504,7 @@ impl Startup {
         store: &Arc<SetStore>,
         (names, pieces): (&Arc<Mutex<Names>>, &Arc<PieceStore>),
     ) -> SetLink {
-        let has_slot = |group: &&Group| group.seats().iter().any(|slot| slot.tome == tome);
+        let has_slot = |group: &&Group| group.slots().iter().any(|slot| slot.tome == tome);
         SetLink {
             handshake: SetHandshake {
                 set: self.set,
@@ -526,7 +526,7 @@ impl Startup {
         let OpenTome { identity, ledger, .. } = opened;
         let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
         let at = self.options.clock.now();
-        ledger.record(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
+        ledger.record(SpinUp { at, group: None, places: vec![place], cause: Cause::Init })?;
         self.guard.turn(place, Power::SpinningUp)?;
         let up = self.spin_up(place).and_then(|_| backend.mount(place, 0));
         let made = match up {

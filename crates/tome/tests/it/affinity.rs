@@ -36,7 +36,7 @@ async fn put(shelf: &Shelf, set: &TomeSet, is_grouped: bool) -> BTreeMap<u64, BT
 
 /// Returns the spin-ups for reading all objects of one writer, one after the other.
 async fn spin_ups_to_read(shelf: &Shelf, set: &TomeSet, affinity: u64) -> usize {
-    let reads = |all: Vec<fulgurite_disks::Wake>| {
+    let reads = |all: Vec<fulgurite_disks::SpinUp>| {
         all.iter().filter(|spin_up| matches!(spin_up.cause, Cause::Request(_))).count()
     };
     let before = reads(set.spin_ups().await);

@@ -15,7 +15,7 @@ const STEPS: u32 = 6000;
 fn is_in_healthy_group(set: &TomeSet, name: &str, lost: TomeId) -> bool {
     let groups = set.groups_of(name).unwrap();
     assert_eq!(groups.len(), 1, "an object is in one region");
-    !groups[0].seats().iter().any(|slot| slot.tome == lost)
+    !groups[0].slots().iter().any(|slot| slot.tome == lost)
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn lack_of_healthy_groups_is_reported_until_rebuild() {
         assert!(!is_in_healthy_group(&set, &name, lost) && !set.is_stranded(&name).unwrap());
         let group = set.groups_of(&name).unwrap().remove(0);
         let data = group.split().data() as usize;
-        if group.seats()[data..].iter().any(|slot| slot.tome == lost) {
+        if group.slots()[data..].iter().any(|slot| slot.tome == lost) {
             waits.push(name);
         }
     }

@@ -231,7 +231,7 @@ fn busy(objects: &Objects, set: &TomeSet, of_parity: bool) -> TomeId {
     let names = there.map(|(name, _)| name).filter(|name| set.tome_of(name).is_ok());
     let group = |name: &String| Some((name.clone(), set.groups_of(name).ok()?.pop()?));
     let (name, group) = names.filter_map(group).next_back().expect("something is protected");
-    if of_parity { group.seats()[4].tome } else { set.tome_of(&name).unwrap() }
+    if of_parity { group.slots()[4].tome } else { set.tome_of(&name).unwrap() }
 }
 
 /// Lets time pass while clients work.

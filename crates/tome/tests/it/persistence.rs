@@ -52,7 +52,7 @@ async fn objects_survive_restarts_until_deleted() {
     set.stop();
     for (tome, status) in tomes().zip(status.tomes) {
         let (ledger, _) =
-            LedgerFile::open(&metadata(&shelf.folder, tome).join("wakes.jsonl")).unwrap();
+            LedgerFile::open(&metadata(&shelf.folder, tome).join("spin-ups.jsonl")).unwrap();
         assert!(status.spin_ups >= 2, "it was created, twice");
         assert_eq!(ledger.ledger().recent().count() as u64, status.spin_ups);
     }
@@ -161,7 +161,7 @@ async fn leftover_spinning_disk_is_spun_down_at_start() {
     let shelf = Shelf::new();
     drop(shelf.init());
     let left = PlaceId::new(5);
-    shelf.disks.inject(left, Fault::ForeignWake).unwrap();
+    shelf.disks.inject(left, Fault::ExternalSpinUp).unwrap();
     assert_eq!(shelf.disks.observe(left).unwrap(), Observed::Turning);
     let began = tokio::time::Instant::now();
     let passed = move || Instant::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap());

@@ -160,7 +160,7 @@ async fn rebuild_does_not_wait_for_another_lost_tome() {
     // Another one of its groups.
     let own = names.iter().find(|name| set.tome_of(name).unwrap() == first).unwrap();
     let group = set.groups_of(own).unwrap().remove(0);
-    let second = group.seats().iter().map(|slot| slot.tome).find(|tome| *tome != first).unwrap();
+    let second = group.slots().iter().map(|slot| slot.tome).find(|tome| *tome != first).unwrap();
     set.stop();
     drop(set);
     lose(&shelf.folder, first);

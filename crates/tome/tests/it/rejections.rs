@@ -148,9 +148,9 @@ async fn region_claimed_twice_affects_only_its_tome() {
         // A region without objects, so that nothing else is wrong with it.
         let used = |index| known.objects().any(|(_, object)| object.blocks[0].0 == index);
         let (region, known_region) = known.regions().find(|(index, _)| !used(*index)).unwrap();
-        let slots = known_region.group().seats().to_vec();
+        let slots = known_region.group().slots().to_vec();
         let group = Group::new(GroupId::new(77), known_region.group().split(), slots).unwrap();
-        let rows = [Row::Dropped { region }, Row::Seat { region, group }];
+        let rows = [Row::Dropped { region }, Row::MemberSlot { region, group }];
         store.commit(&rows, &FailPoints::unarmed(&FAIL_POINTS)).unwrap();
     }
     let before = blocks(&shelf, tome);

@@ -203,7 +203,7 @@ pub(crate) fn recovered(
             groups.find(|group| group.member(slot).is_some()).unwrap().clone()
         };
         let mut holdings = Vec::new();
-        for slot in group.seats().iter().filter(|slot| !lost.contains(&slot.tome)) {
+        for slot in group.slots().iter().filter(|slot| !lost.contains(&slot.tome)) {
             let member = all.get_mut(&slot.tome).unwrap();
             holdings.push(member.holding(group.id(), *offset).unwrap());
         }

@@ -189,7 +189,7 @@ async fn unprotected_piece_moves_to_a_healthy_group() {
     };
     let name = store.set().list().remove(0);
     let own = store.set().tome_of(&name).unwrap();
-    let parity = group.seats()[4].tome;
+    let parity = group.slots()[4].tome;
     assert_ne!(own, parity);
     store.set().retire(parity).await.unwrap();
     assert!(store.set().is_stranded(&name).unwrap());

@@ -123,7 +123,7 @@ impl PelicanRack {
             switches_since: [None; CLASSES],
             latencies: GroupLatencies::new(&scenario.disks),
             times: stream(seed, b"times"),
-            places: (scenario.scheduler.wakes == SpinUpScope::Needed)
+            places: (scenario.scheduler.spin_ups == SpinUpScope::Needed)
                 .then(|| stream(seed, b"places")),
             numbers: Vec::new(),
             orders: 0,
@@ -490,13 +490,13 @@ fn policy(scenario: &Scenario) -> Policy {
         ServiceOrder::Due => Order::Due(Due { patience: scheduler.patience, ..Due::default() }),
     };
     let per_day = scheduler.max_spinups_per_day;
-    let spin_ups = match scheduler.wakes {
+    let spin_ups = match scheduler.spin_ups {
         SpinUpScope::All => SpinUps::All,
         SpinUpScope::Needed => SpinUps::Needed { spare: scheduler.spare },
     };
     Policy {
         order,
-        wakes: spin_ups,
+        spin_ups,
         budget: per_day.map(|max_spinups_per_day| Budget { max_spinups_per_day }),
         reach_bytes: Some(scheduler.reorder),
         background_share: Ratio::new(scheduler.rebuild_share).unwrap_or_default(),

@@ -138,7 +138,7 @@ pub struct Scheduler {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_spinups_per_day: Option<u32>,
     /// Which disks of a group are spun up for reads: all, or as few as give each read 15 stacks.
-    pub wakes: SpinUpScope,
+    pub spin_ups: SpinUpScope,
     /// Additional disks per read, where only the needed ones are spun up.
     pub spare: u32,
     /// Maximum number of reads waiting in a class; more are rejected.
@@ -233,7 +233,7 @@ impl Default for Scheduler {
             order: ServiceOrder::Batches,
             patience: Duration::ZERO,
             max_spinups_per_day: None,
-            wakes: SpinUpScope::All,
+            spin_ups: SpinUpScope::All,
             spare: 0,
             queue_max: 1_000,
             reorder: ByteCount::new(500_000_000_000),
@@ -314,7 +314,7 @@ impl Scenario {
                 "at the default unless configuration is pelican",
             );
         }
-        if self.scheduler.wakes == SpinUpScope::Needed {
+        if self.scheduler.spin_ups == SpinUpScope::Needed {
             let is_fit = self.disks.read_stacks == self.disks.stacks
                 && self.disks.awake == DISKS_OF_GROUP
                 && !self.disks.mount_each
@@ -322,7 +322,7 @@ impl Scenario {
             if !is_fit {
                 let expected = "all unless configuration is pelican, disks.read_stacks equals \
                                 disks.stacks, disks.awake is 24 and disks.mount_each is false";
-                return refuse("scheduler.wakes", "needed".to_owned(), expected);
+                return refuse("scheduler.spin_ups", "needed".to_owned(), expected);
             }
         }
         self.disks.validate()?;

@@ -272,7 +272,7 @@ fn only_needed_disks_are_spun_up() {
         let mut scenario = scenario(rate);
         scenario.disks.read_stacks = 15;
         scenario.disks.mount_each = scope == SpinUpScope::All;
-        scenario.scheduler.wakes = scope;
+        scenario.scheduler.spin_ups = scope;
         run::<Rack>(&scenario, 1).unwrap()
     };
     let [all, needed] = [SpinUpScope::All, SpinUpScope::Needed].map(|scope| run_with(0.01, scope));
@@ -283,9 +283,9 @@ fn only_needed_disks_are_spun_up() {
     assert!(own < 1.1 * theirs, "{own} for {theirs}");
     assert_eq!(needed.hash, run_with(0.5, SpinUpScope::Needed).hash);
     let mut whole = scenario(1.0);
-    whole.scheduler.wakes = SpinUpScope::Needed;
+    whole.scheduler.spin_ups = SpinUpScope::Needed;
     let error = run::<Rack>(&whole, 1).unwrap_err().to_string();
-    assert!(error.starts_with("scheduler.wakes"), "{error}");
+    assert!(error.starts_with("scheduler.spin_ups"), "{error}");
 }
 
 #[test]

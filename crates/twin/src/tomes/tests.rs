@@ -249,7 +249,7 @@ fn paper_statements_hold_or_explain_their_miss() {
             "B3.archive",
             "B4.rebuilds",
             "B4.protected",
-            "B6.wakes",
+            "B6.spin_ups",
         ]
     "#]]
     .assert_debug_eq(&misses);

@@ -1,6 +1,8 @@
-//! `DIR/doubts`: the unconfirmed bodies that starts have found, for a recovery without a catalog.
+//! `DIR/unconfirmed`: the unconfirmed bodies that starts have found, for a recovery without a
+//! catalog.
 //!
-//! Each line has a body id, and the id of the object that its entry names (docs/formats/doubts.md).
+//! Each line has a body id, and the id of the object that its entry names
+//! (docs/formats/unconfirmed.md).
 //! A body without a key is worthless, so its line is removed with the key. Only a start or a
 //! recovery writes the file.
 
@@ -12,7 +14,7 @@ use crate::directory::{Paths, write_durably};
 use crate::{ArchiveError, Result};
 
 /// The first line: format and version.
-const HEADER: &str = "fulgurite-doubts 1\n";
+const HEADER: &str = "fulgurite-unconfirmed 1\n";
 
 /// Unconfirmed bodies, each with the object that it would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

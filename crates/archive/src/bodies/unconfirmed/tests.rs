@@ -155,9 +155,9 @@ fn check_shown(state: &ArchiveState, expected: &[(&str, u64)]) {
 fn check_unconfirmed(state: &ArchiveState, expected: &[(&str, u64)]) {
     let status = crate::status::status(state).unwrap();
     let found: Vec<(&str, u64)> =
-        status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes)).collect();
+        status.objects_unconfirmed.iter().map(|body| (&*body.key, body.bytes)).collect();
     assert_eq!(found, expected);
-    assert_eq!(status.bodies_in_doubt, expected.len() as u64);
+    assert_eq!(status.bodies_unconfirmed, expected.len() as u64);
     let all = KeyRange::prefix(b"");
     let unconfirmed: Vec<(Vec<u8>, UnconfirmedRow)> =
         rows_in(&*state.kv, UNCONFIRMED, &all, 100).unwrap();
@@ -201,7 +201,7 @@ fn put_or_delete_resolves_unconfirmed_bodies() {
         check_shown(&state, &[("deleted", 10), ("other", 11)]);
         let mut unconfirmed = vec![("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)];
         let status = crate::status::status(&state).unwrap();
-        let found = status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes));
+        let found = status.objects_unconfirmed.iter().map(|body| (&*body.key, body.bytes));
         let mut found: Vec<(&str, u64)> = found.collect();
         found.sort_unstable();
         unconfirmed.sort_unstable();
@@ -216,7 +216,7 @@ fn put_or_delete_resolves_unconfirmed_bodies() {
     drop(state);
     crash_test.lose_catalog();
     let report = crash_test.recover(false);
-    assert_eq!((report.objects, report.in_doubt, report.incomplete), (2, 0, 0), "{report:?}");
+    assert_eq!((report.objects, report.unconfirmed, report.incomplete), (2, 0, 0), "{report:?}");
     assert_eq!(crash_test.list(), UnconfirmedList::default());
     let state = crash_test.start();
     check_shown(&state, &[("other", 11), ("put", 30)]);
@@ -238,15 +238,15 @@ fn recovery_shows_unconfirmed_objects_only_with_salvage() {
     for _ in 0..2 {
         crash_test.lose_catalog();
         let report = crash_test.recover(false);
-        assert_eq!((report.objects, report.in_doubt), (1, 3), "{report:?}");
+        assert_eq!((report.objects, report.unconfirmed), (1, 3), "{report:?}");
         assert_eq!((report.incomplete, report.set_aside, report.overwritten), (0, 0, 0));
-        assert!(report.doubted[0].contains("\" in bucket \"vault\""), "{report:?}");
+        assert!(report.unconfirmed_names[0].contains("\" in bucket \"vault\""), "{report:?}");
         let state = crash_test.start();
         check_shown(&state, &[("both", 10)]);
         check_unconfirmed(&state, &unconfirmed);
     }
     let report = crash_test.recover(true);
-    assert_eq!((report.objects, report.in_doubt, report.overwritten), (3, 1, 1), "{report:?}");
+    assert_eq!((report.objects, report.unconfirmed, report.overwritten), (3, 1, 1), "{report:?}");
     let back = [("both", 20), ("empty", 0), ("long", 700_000)];
     // The salvaged object is confirmed now, and the one it replaced is unconfirmed.
     for _ in 0..2 {
@@ -275,7 +275,7 @@ fn recovery_shows_latest_upload_and_keeps_earlier_key() {
     drop(state);
     crash_test.lose_catalog();
     let report = crash_test.recover(false);
-    assert_eq!((report.objects, report.in_doubt, report.overwritten), (1, 1, 1), "{report:?}");
+    assert_eq!((report.objects, report.unconfirmed, report.overwritten), (1, 1, 1), "{report:?}");
     let state = crash_test.start();
     check_shown(&state, &[("both", 20)]);
     check_unconfirmed(&state, &[("both", 10)]);
@@ -294,7 +294,7 @@ fn recovery_keeps_versions_and_labels() {
     drop(state);
     crash_test.lose_catalog();
     let report = crash_test.recover(false);
-    assert_eq!((report.objects, report.in_doubt), (1, 1), "{report:?}");
+    assert_eq!((report.objects, report.unconfirmed), (1, 1), "{report:?}");
     let state = crash_test.start();
     let row = find_object(&*state.kv, &name.bucket, &name.key).unwrap().unwrap();
     assert_eq!((row.bytes, row.version, row.labels), (20, version, testing::labels()));
@@ -349,7 +349,7 @@ fn interrupted_completion_leaves_the_upload_open() {
         drop(state);
         crash_test.lose_catalog();
         let report = crash_test.recover(false);
-        assert_eq!((report.uploads, report.objects, report.in_doubt), (1, 0, 0), "{report:?}");
+        assert_eq!((report.uploads, report.objects, report.unconfirmed), (1, 0, 0), "{report:?}");
     }
     let state = crash_test.start();
     crash_test.runtime.block_on(complete_upload(&state, upload));

@@ -145,7 +145,7 @@ fn failing_job_backs_off_reports_and_recovers() {
     assert_eq!(world.next_run(), (3600, "all".to_owned()));
     let status = world.shown_in(JobState::Resting);
     assert_eq!((status.failures, status.retry_seconds), (1, Some(10)));
-    assert_eq!(status.trouble.as_deref(), Some("internal error: no water"));
+    assert_eq!(status.failure.as_deref(), Some("internal error: no water"));
     let failure_report = status.failure_report().unwrap();
     assert_eq!(failure_report, "watering failed: internal error: no water; retry in 10 s");
     world.clock.advance(Duration::from_secs(10));
@@ -166,7 +166,7 @@ fn panic_fails_one_run_and_is_counted() {
     let answer = world.order("cactus").unwrap();
     assert!(answer.blocking_recv().is_err(), "the panic dropped its order");
     let status = world.shown_in(JobState::Resting);
-    assert!(status.trouble.unwrap().contains("it drowned"));
+    assert!(status.failure.unwrap().contains("it drowned"));
     assert_eq!(world.panics.count(), 1);
     world.clock.advance(Duration::from_secs(10));
     assert_eq!(world.next_run(), (10, "all".to_owned()));

@@ -116,9 +116,10 @@ fn check_taking(
     assert_eq!(objects.shreds, BTreeMap::new(), "nothing is destroyed");
     for object in &objects.unconfirmed {
         let (key, row) = (&object.entry.name.key, &object.bodies[0].row);
-        text.push_str(&format!("in doubt {key}: {}\n", row.body_id.to_bytes()[0]));
+        text.push_str(&format!("unconfirmed {key}: {}\n", row.body_id.to_bytes()[0]));
     }
-    for (what, names) in [("lost", &objects.incomplete), ("doubt", &objects.unconfirmed_incomplete)]
+    for (what, names) in
+        [("lost", &objects.incomplete), ("unconfirmed", &objects.unconfirmed_incomplete)]
     {
         for name in names {
             let reason: Vec<&str> = name.split(": ").skip(1).collect();
@@ -169,10 +170,10 @@ fn latest_object_gets_the_name_and_others_keep_keys() {
             by run: 4 in log
             by time: 6 in log
             same: 7 in glass
-            in doubt by record: 1
-            in doubt by run: 3
-            in doubt by time: 5
-            in doubt same: 8
+            unconfirmed by record: 1
+            unconfirmed by run: 3
+            unconfirmed by time: 5
+            unconfirmed same: 8
         "#]],
     );
     check_taking(
@@ -184,10 +185,10 @@ fn latest_object_gets_the_name_and_others_keep_keys() {
             by run: 3 in log
             by time: 5 in glass
             same: 7 in glass
-            in doubt by record: 2
-            in doubt by run: 4
-            in doubt by time: 6
-            in doubt same: 8
+            unconfirmed by record: 2
+            unconfirmed by run: 4
+            unconfirmed by time: 6
+            unconfirmed same: 8
         "#]],
     );
 }
@@ -209,9 +210,9 @@ fn unconfirmed_object_takes_no_name() {
         &mut World::default(),
         &expect![[r#"
             shown: 1 in log
-            in doubt shown: 2
-            in doubt not shown: 3
-            doubt "half" in bucket "vault": 0 of 1 bodies are complete
+            unconfirmed shown: 2
+            unconfirmed not shown: 3
+            unconfirmed "half" in bucket "vault": 0 of 1 bodies are complete
         "#]],
     );
 }

@@ -52,19 +52,19 @@ function failures(status) {
     found.push(`The catalog is damaged; stop the archive and recover it: ${status.catalog_damage}`);
   }
   if (status.keys_lost) found.push(`${status.keys_lost} keys are lost`);
-  if (status.unverified_trouble) found.push(status.unverified_trouble);
-  for (const one of status.seal_troubles) {
+  if (status.unverified_failure) found.push(status.unverified_failure);
+  for (const one of status.seal_failures) {
     found.push(`${one.set ? `Set ${one.set}` : "A set given up"}: ${one.error}`);
   }
   for (const one of status.jobs) {
-    if (one.trouble && one.name !== "sealing") found.push(`${one.name} failed: ${one.trouble}`);
+    if (one.failure && one.name !== "sealing") found.push(`${one.name} failed: ${one.failure}`);
   }
   for (const one of status.failed_restores) {
     const state = one.is_given_up ? "was given up" : "will be retried";
     found.push(`Restore of ${one.bucket}/${one.key} ${state}: ${one.error}`);
   }
   for (const one of status.staged_damaged) found.push(`Damaged: ${one.bucket}/${one.key}`);
-  if (status.bodies_in_doubt) found.push(`${status.bodies_in_doubt} uploads are unconfirmed`);
+  if (status.bodies_unconfirmed) found.push(`${status.bodies_unconfirmed} uploads are unconfirmed`);
   if (status.orphaned_segments) found.push(`${status.orphaned_segments} orphaned segments`);
   if (status.panics) found.push(`${status.panics} background panics were caught: see the log`);
   return found;
@@ -96,7 +96,7 @@ function showRack(found) {
   byId("rack-what").textContent = found.simulated
     ? `Simulated disks, directories only; ${found.watts.toFixed(0)} W, estimated.`
     : `${found.watts.toFixed(0)} W, estimated.`;
-  const faulty = (group) => group.disks.filter((disk) => disk.trouble).length;
+  const faulty = (group) => group.disks.filter((disk) => disk.failure).length;
   const lines = found.groups.map((group) => {
     const suffix = faulty(group) ? `, ${faulty(group)} faulty disks` : "";
     return `Group ${group.group}: ${group.state}, ${group.blobs} blobs of ${size(group.bytes)}, `

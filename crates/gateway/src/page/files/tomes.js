@@ -76,9 +76,9 @@ document.addEventListener("visibilitychange", () => {
 });
 
 function apply(name, data) {
-  if (name === "scene") {
+  if (name === "snapshot") {
     set = data.tomes;
-  } else if (name === "look") {
+  } else if (name === "poll") {
     const changed = new Map(data.look.tomes.tomes.map((tome) => [tome.tome, tome]));
     const tomes = set.tomes.map((tome) => changed.get(tome.tome) ?? tome);
     set = { ...data.look.tomes, tomes };
@@ -129,26 +129,26 @@ const HANDLERS = {
       ? `Tome ${tome} was scrubbed completely`
       : `Tome ${tome} was scrubbed up to ${Math.floor((next * 100) / blocks)} %`,
   "given-up": ({ tome, why }) => {
-    tomeOf(tome).trouble = why;
+    tomeOf(tome).failure = why;
     return `Tome ${tome} failed: ${why}`;
   },
   "resumed": ({ tome }) => {
-    delete tomeOf(tome).trouble;
+    delete tomeOf(tome).failure;
     return `Tome ${tome} works again`;
   },
-  "seat": (what) => {
+  "slot-move": (what) => {
     const known = set.moves.find(isSameMove(what));
-    if (known) Object.assign(known, { trouble: undefined }, what);
+    if (known) Object.assign(known, { failure: undefined }, what);
     else set.moves.push(what);
     return known
       ? null
       : `A member slot of group ${what.group} moves from tome ${what.from} to ${what.to}`;
   },
-  "seat-moved": (what) => {
+  "slot-moved": (what) => {
     set.moves = set.moves.filter((move) => !isSameMove(what)(move));
     return `A member slot of group ${what.group} has moved from tome ${what.from} to ${what.to}`;
   },
-  "seat-stays": (what) => {
+  "slot-stays": (what) => {
     set.moves = set.moves.filter((move) => !isSameMove(what)(move));
     return `A member slot of group ${what.group} does not move to tome ${what.to}`;
   },
@@ -165,14 +165,14 @@ const ALARMS = {
   "rebuilt": ({ group }) => `a member slot of group ${group} was rebuilt on it`,
   "rebuild-dropped": ({ group }) =>
     `the previous member of group ${group} is back; the rebuild was dropped`,
-  "seat-lost": ({ group }) => `another tome took its member slot in group ${group}`,
+  "slot-lost": ({ group }) => `another tome took its member slot in group ${group}`,
   "foreign": ({ from }) => `tome ${from} sent an invalid message`,
 };
 
 /** Returns the state of a tome in a word or two. */
 function state(tome) {
   if (set.out.includes(tome.tome)) return "out";
-  if (tome.trouble) return "failed";
+  if (tome.failure) return "failed";
   if (tome.away) return "away";
   if (set.leaving.includes(tome.tome)) return "leaving";
   return POWERS[tome.power] ?? "lost";
@@ -195,7 +195,7 @@ function sign(tome) {
     svgElement("path", { class: "arm", d: "M20 20 L20 8 A12 12 0 0 1 30.4 14" }),
     svgElement("circle", { class: "hub", cx: 20, cy: 20, r: 3 }),
   );
-  const details = [`${tome.pieces} pieces`, `${tome.wakes} spin-ups`];
+  const details = [`${tome.pieces} pieces`, `${tome.spin_ups} spin-ups`];
   if (unprotected) {
     const age = duration(tome.unprotected_seconds);
     details.push(`${size(unprotected)} unprotected for ${age}`);
@@ -203,7 +203,7 @@ function sign(tome) {
   if (tome.healed) details.push(`${tome.healed} bad blocks rebuilt`);
   if (pass) details.push(`${pass} % of its scrub`);
   if (held.length) details.push(`token ${held.join(", ")}`);
-  const failure = tome.trouble ?? tome.away;
+  const failure = tome.failure ?? tome.away;
   if (failure) details.push(failure);
   const marks = element(
     "span",
@@ -292,13 +292,13 @@ function scrubEnd() {
   return last ? new Date(last).toLocaleDateString() : "not known";
 }
 
-function move({ group, from, to, done, trouble }) {
+function move({ group, from, to, done, failure }) {
   const percent = Math.round(done * 100);
   const text = `Member slot of group ${group}: tome ${from} to ${to}, ${percent} %`;
   return element(
     "li",
     {},
-    element("span", {}, trouble ? `${text}; waits: ${trouble}` : text),
+    element("span", {}, failure ? `${text}; waits: ${failure}` : text),
     element("progress", { max: 100, value: percent, "aria-label": text }),
   );
 }

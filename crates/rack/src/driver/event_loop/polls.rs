@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_disks::{Backend, Cause, Observed, PlaceId, Power, Wake};
+use fulgurite_disks::{Backend, Cause, Observed, PlaceId, Power, SpinUp};
 use fulgurite_rack_core::{Event, OpKind, Part, PlaceState};
 use fulgurite_tier::driver::Actor as _;
 use fulgurite_units::{ByteCount, Instant, error_chain};
@@ -186,12 +186,13 @@ impl Loop {
             tracing::warn!(%place, "another program spun up {name}");
             let group = Some(self.assignment.slot(place).group);
             let places = vec![place];
-            let record = Wake { at: self.core.clock.now(), group, places, cause: Cause::Foreign };
+            let record =
+                SpinUp { at: self.core.clock.now(), group, places, cause: Cause::External };
             if let Err(error) = self.ledger.record(record) {
                 tracing::error!(%place, "cannot record the spin-up: {}", error_chain(&error));
             }
         }
-        self.core.queue(Event::Woken { place });
+        self.core.queue(Event::ExternalSpinUp { place });
     }
 }
 

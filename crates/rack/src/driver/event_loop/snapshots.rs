@@ -41,7 +41,7 @@ impl Loop {
             power: self.worker.ctx.guard.power(place).unwrap_or(Power::Absent),
             spin_ups: ledger.disk_totals(place).map_or(0, fulgurite_disks::Totals::lifetime_count),
             health: self.health.get(&place).cloned(),
-            trouble: self.failures.get(&place).cloned().or_else(|| {
+            failure: self.failures.get(&place).cloned().or_else(|| {
                 let is_new = self.worker.ctx.places.is_new(place);
                 is_new.then(|| "it is not initialized for the rack yet (replace)".to_owned())
             }),

@@ -58,6 +58,6 @@ impl Startup {
 fn knows(metadata: &TomeMetadata, planned: &Move) -> bool {
     let known = metadata.region_of(planned.group).filter(|(_, region)| region.building().is_none());
     known.is_some_and(|(_, region)| {
-        region.group().seats().get(planned.member.as_usize()) == Some(&planned.to)
+        region.group().slots().get(planned.member.as_usize()) == Some(&planned.to)
     })
 }

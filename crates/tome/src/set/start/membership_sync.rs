@@ -58,12 +58,12 @@ fn superseded(groups: &[Group], metadata: &TomeMetadata) -> Vec<Row> {
 fn new_slots(groups: &[Group], metadata: &TomeMetadata) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for group in groups {
-        for slot in group.seats().iter().filter(|slot| slot.tome == metadata.id()) {
+        for slot in group.slots().iter().filter(|slot| slot.tome == metadata.id()) {
             match metadata.region(slot.index) {
                 // Tomes notify each other of moved member slots.
                 Some(region) if region.group().id() == group.id() => {}
                 Some(_) => return Err(TomeError::ClaimedTwice { region: *slot }.into()),
-                None => rows.push(Row::Seat { region: slot.index, group: group.clone() }),
+                None => rows.push(Row::MemberSlot { region: slot.index, group: group.clone() }),
             }
         }
     }

@@ -125,7 +125,7 @@ impl Startup {
             differing: Vec::new(),
         };
         tomes.insert(tome, &metadata);
-        for group in groups.iter().filter(|g| g.seats().iter().any(|slot| slot.tome == tome)) {
+        for group in groups.iter().filter(|g| g.slots().iter().any(|slot| slot.tome == tome)) {
             let findings = rebuild_metadata::compare(group, &identity.layout, &tomes)?;
             if !findings.is_empty() {
                 report.differing.push((group.id(), findings.len() as u64));
@@ -158,7 +158,7 @@ impl Startup {
                 *known = region.group();
             }
         }
-        let has_slot = |group: &Group| group.seats().iter().any(|slot| slot.tome == tome);
+        let has_slot = |group: &Group| group.slots().iter().any(|slot| slot.tome == tome);
         for group in self.groups.iter().filter(|group| has_slot(group)) {
             if latest.get(&group.id()).is_some_and(|latest| !has_slot(latest)) {
                 let why =

@@ -68,7 +68,7 @@ impl Startup {
         if !holds_slot(region) {
             return None;
         }
-        for slot in group.seats().iter().filter(|slot| slot.tome != metadata.id()) {
+        for slot in group.slots().iter().filter(|slot| slot.tome != metadata.id()) {
             let other = loaded.get(&slot.tome).and_then(|loaded| loaded.as_ref().ok());
             let other = other.and_then(|other| other.metadata.region(slot.index));
             let is_same = |other: &&Region| other.group() == group && holds_slot(other);

@@ -55,7 +55,7 @@ impl Driven {
         let mut free = vec![0; self.nodes.len()];
         let blocks = u64::from(self.layout.region_data_blocks());
         for group in self.groups.iter() {
-            for slot in &group.seats()[..group.split().data() as usize] {
+            for slot in &group.slots()[..group.split().data() as usize] {
                 free[slot.tome.get() as usize] += blocks;
             }
         }

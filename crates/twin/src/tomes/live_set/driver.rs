@@ -398,9 +398,9 @@ impl Driven {
     ) {
         let disk = &self.nodes[tome].disk;
         let mut gathering = ObjectAssembler::new(wanted);
-        let is_whole = physical_blocks.iter().all(|spot| {
+        let is_whole = physical_blocks.iter().all(|physical_block| {
             let read = |block: &mut [u8]| {
-                block.copy_from_slice(disk[spot.get() as usize].as_ref().ok_or(())?);
+                block.copy_from_slice(disk[physical_block.get() as usize].as_ref().ok_or(())?);
                 Ok::<_, ()>(())
             };
             matches!(gathering.next(read), Ok(Some(_)))

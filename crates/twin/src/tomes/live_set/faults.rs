@@ -16,7 +16,7 @@ const DRAWS_MAX: u32 = 64;
 /// A bad block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BadBlock {
-    spot: PhysicalBlock,
+    physical_block: PhysicalBlock,
     since: Instant,
     found: Option<Instant>,
 }
@@ -70,7 +70,7 @@ impl Driven {
                 assert!(is_lost || moved, "tome {from} is a member of {group}");
             }
             Alarm::RebuildDropped { .. } => self.stats.restarts += 1,
-            Alarm::Healed { .. } | Alarm::ChangeLost { .. } | Alarm::SeatLost { .. } => {}
+            Alarm::Healed { .. } | Alarm::ChangeLost { .. } | Alarm::SlotLost { .. } => {}
         }
     }
 
@@ -115,7 +115,7 @@ impl Driven {
             (*of, *index) == (tome, region) && within
         });
         let offsets: Vec<Offset> = bad.map(|(_, _, offset)| *offset).collect();
-        for slot in group.seats().iter().filter(|slot| slot.tome.get() as usize != tome) {
+        for slot in group.slots().iter().filter(|slot| slot.tome.get() as usize != tome) {
             let request = self.request(ClientRequest::SpinUp);
             let event = Event::Hold { request, group: group.id(), offsets: offsets.clone() };
             let at = ctx.now() + self.times.latency;
@@ -160,9 +160,9 @@ impl Driven {
             if places.len() < count as usize || !is_whole {
                 continue;
             }
-            for (offset, spot) in places {
-                self.nodes[tome].disk[spot.get() as usize] = None;
-                let bad = BadBlock { spot, since: ctx.now(), found: None };
+            for (offset, physical_block) in places {
+                self.nodes[tome].disk[physical_block.get() as usize] = None;
+                let bad = BadBlock { physical_block, since: ctx.now(), found: None };
                 self.bad.insert((tome, index, offset), bad);
                 self.counts.bad += 1;
             }
@@ -181,7 +181,7 @@ impl Driven {
             return;
         }
         for ((of, ..), bad) in &mut self.bad {
-            if *of == tome && bad.found.is_none() && physical_blocks.contains(&bad.spot) {
+            if *of == tome && bad.found.is_none() && physical_blocks.contains(&bad.physical_block) {
                 bad.found = Some(at);
                 self.counts.discovered.add(at.since(bad.since));
             }
@@ -193,7 +193,7 @@ impl Driven {
     pub(crate) fn committed(&mut self, tome: usize, rows: &[Row], now: Instant) {
         let is_building = rows.iter().any(|row| matches!(row, Row::Building { .. }));
         for row in rows {
-            let Row::Block { region, offset, spot, .. } = row else { continue };
+            let Row::Block { region, offset, physical_block, .. } = row else { continue };
             let key = (tome, *region, *offset);
             if let Some(bad) = self.bad.remove(&key) {
                 let at = self.nodes[tome].board.max(now);
@@ -201,8 +201,9 @@ impl Driven {
             }
             if is_building {
                 self.counts.build_writes += 1;
-                let before = self.built.insert(key, *spot);
-                let was_read = before.is_some_and(|spot| self.reading[tome].contains(&spot));
+                let before = self.built.insert(key, *physical_block);
+                let was_read = before
+                    .is_some_and(|physical_block| self.reading[tome].contains(&physical_block));
                 self.counts.build_reads += u64::from(was_read);
             }
         }

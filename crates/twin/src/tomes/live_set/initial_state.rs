@@ -102,15 +102,15 @@ fn build(
     let mut filler = RegionFiller {
         code: SegmentCode::new(layout.segment())?,
         group_code: SegmentCode::new(group_split)?,
-        next_spot: vec![0; scenario.tomes as usize],
+        next_physical_block: vec![0; scenario.tomes as usize],
         per_region: segments(driven),
         object: driven.object,
         seed: *seed,
     };
     let all: Vec<Group> = filled.groups.iter().cloned().collect();
     for group in all {
-        for slot in group.seats() {
-            let row = Row::Seat { region: slot.index, group: group.clone() };
+        for slot in group.slots() {
+            let row = Row::MemberSlot { region: slot.index, group: group.clone() };
             apply(&mut filled.metadata[slot.tome.get() as usize], &row);
         }
         filler.group(&group, &mut filled)?;
@@ -133,7 +133,7 @@ fn apply(metadata: &mut TomeMetadata, row: &Row) {
 struct RegionFiller {
     code: SegmentCode,
     group_code: SegmentCode,
-    next_spot: Vec<u32>,
+    next_physical_block: Vec<u32>,
     /// Segments to fill per region.
     per_region: u32,
     object: u32,
@@ -144,7 +144,7 @@ impl RegionFiller {
     fn group(&mut self, group: &Group, filled: &mut InitialSet) -> Result<(), TomeError> {
         let data = group.split().data() as usize;
         let mut members: Vec<BTreeMap<Offset, Vec<u8>>> = Vec::new();
-        for slot in &group.seats()[..data] {
+        for slot in &group.slots()[..data] {
             members.push(self.data_region(slot.tome, slot.index, filled)?);
         }
         let offsets: Vec<Offset> = members[0].keys().copied().collect();
@@ -156,10 +156,10 @@ impl RegionFiller {
             }
         }
         let all = members.into_iter().chain(parities);
-        for (slot, blocks) in group.seats().iter().zip(all) {
+        for (slot, blocks) in group.slots().iter().zip(all) {
             self.write(slot.tome, slot.index, blocks, filled);
         }
-        for slot in &group.seats()[data..] {
+        for slot in &group.slots()[data..] {
             let metadata = &mut filled.metadata[slot.tome.get() as usize];
             for member in 0..data {
                 let floor = Version::new(1 + self.per_region * filled.layout.segment().total());
@@ -218,11 +218,11 @@ impl RegionFiller {
     ) {
         let at = tome.get() as usize;
         for (number, (offset, bytes)) in (1..).zip(blocks) {
-            let spot = PhysicalBlock::new(self.next_spot[at]);
-            self.next_spot[at] += 1;
+            let physical_block = PhysicalBlock::new(self.next_physical_block[at]);
+            self.next_physical_block[at] += 1;
             let (version, change) = (Version::new(number), signature(&bytes));
-            filled.disks[at][spot.get() as usize] = Some(bytes);
-            let row = Row::Block { region, offset, spot, version, change };
+            filled.disks[at][physical_block.get() as usize] = Some(bytes);
+            let row = Row::Block { region, offset, physical_block, version, change };
             apply(&mut filled.metadata[at], &row);
         }
     }

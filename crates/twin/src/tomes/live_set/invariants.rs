@@ -34,7 +34,7 @@ impl Driven {
     /// Checks that the signatures of a group match, except for in-flight deltas.
     fn check_group(&self, group: &Group) {
         let members: Vec<Option<&Region>> =
-            group.seats().iter().map(|id| self.region(*id)).collect();
+            group.slots().iter().map(|id| self.region(*id)).collect();
         let is_settled = |region: &&Region| {
             (region.is_member() || region.frozen().is_some())
                 && region.group().epoch() == group.epoch()
@@ -71,7 +71,7 @@ impl Driven {
         for (index, offset) in &known.blocks {
             let Some(region) = tome.metadata().region(*index) else { continue };
             let (group, member) = (region.group(), region.member());
-            for parity in &group.seats()[group.split().data() as usize..] {
+            for parity in &group.slots()[group.split().data() as usize..] {
                 let Some(Role::Parity { applied, .. }) = self.region(*parity).map(Region::role)
                 else {
                     continue;

@@ -144,7 +144,7 @@ impl Driven {
         let metadata = self.nodes[own].tome.as_ref()?.metadata();
         let (index, _) = *metadata.object(&name_of(object))?.blocks.first()?;
         let group = metadata.region(index)?.group().clone();
-        let tomes = group.seats().iter().map(|slot| slot.tome.get() as usize);
+        let tomes = group.slots().iter().map(|slot| slot.tome.get() as usize);
         let mut up: Vec<usize> =
             tomes.filter(|tome| *tome != own && self.nodes[*tome].is_up).collect();
         up.sort_by_key(|tome| self.nodes[*tome].board);

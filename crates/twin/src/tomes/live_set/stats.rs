@@ -54,7 +54,7 @@ pub struct DrivenResult {
     /// Minimum share of its blocks that a tome has read in its passes of the full scrub.
     pub scrubbed_min: f64,
     /// Spin-ups, including the first.
-    pub wakes: u64,
+    pub spin_ups: u64,
     /// Share of a tome's time in which its disk spins.
     pub duty: f64,
     /// Number of invariant checks.
@@ -128,7 +128,7 @@ impl Counts {
             segments_lost: self.segments_lost,
             asked: self.asked,
             scrubbed_min: self.scrubbed_min,
-            wakes: self.spins,
+            spin_ups: self.spins,
             duty: self.duty,
             checks: self.checks,
         }

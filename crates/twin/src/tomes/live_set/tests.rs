@@ -107,7 +107,7 @@ fn full_scrub_reads_all_blocks_within_its_period() {
     };
     let (whole, none) = (year(true), year(false));
     assert!(whole.driven.scrubbed_min >= 1.0, "{whole:?}");
-    assert!(none.driven.wakes < whole.driven.wakes, "{none:?}");
+    assert!(none.driven.spin_ups < whole.driven.spin_ups, "{none:?}");
 }
 
 #[test]

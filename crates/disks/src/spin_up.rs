@@ -24,7 +24,7 @@ pub enum Cause {
     /// It is initialized for the first time since the start.
     Init,
     /// External: another program spun it up, and it was found spinning.
-    Foreign,
+    External,
     /// Written data is read back by its writer and compared; the id of the first operation.
     Verify(u64),
 }
@@ -40,7 +40,7 @@ pub enum CauseKind {
     Rebuild,
     Scrub,
     Init,
-    Foreign,
+    External,
     Verify,
 }
 
@@ -53,7 +53,7 @@ impl CauseKind {
         Self::Rebuild,
         Self::Scrub,
         Self::Init,
-        Self::Foreign,
+        Self::External,
         Self::Verify,
     ];
 
@@ -67,7 +67,7 @@ impl CauseKind {
             Self::Rebuild => "rebuild",
             Self::Scrub => "scrub",
             Self::Init => "init",
-            Self::Foreign => "foreign",
+            Self::External => "external",
             Self::Verify => "verify",
         }
     }
@@ -90,7 +90,7 @@ impl Cause {
             Self::Rebuild => CauseKind::Rebuild,
             Self::Scrub => CauseKind::Scrub,
             Self::Init => CauseKind::Init,
-            Self::Foreign => CauseKind::Foreign,
+            Self::External => CauseKind::External,
             Self::Verify(_) => CauseKind::Verify,
         }
     }
@@ -105,7 +105,7 @@ impl fmt::Display for Cause {
             | Self::Verify(number) => {
                 write!(f, "{} {number}", self.kind())
             }
-            Self::Rebuild | Self::Scrub | Self::Init | Self::Foreign => {
+            Self::Rebuild | Self::Scrub | Self::Init | Self::External => {
                 fmt::Display::fmt(&self.kind(), f)
             }
         }
@@ -115,7 +115,7 @@ impl fmt::Display for Cause {
 /// A record of disks that were spun up together, each counting as one spin-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wake {
+pub struct SpinUp {
     /// When they were commanded to spin up, or were found spinning.
     pub at: UnixTime,
     /// The group that was spun up; none for single disks.
