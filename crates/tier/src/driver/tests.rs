@@ -1,3 +1,5 @@
+//! A driver on a manual clock, whose controller echoes numbers.
+
 use std::sync::mpsc::{Receiver as Results, Sender, channel};
 
 use fulgurite_units::{ManualClock, UnixTime};
