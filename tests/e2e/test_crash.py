@@ -51,11 +51,14 @@ CONFIG = {
     # A fast machine writes a thousand small platters a minute; no slot becomes free again.
     "library": {"shape": {"slots_per_shelf": 1000}},
     # Bodies are brought to the rack as they come.
-    "rack": {
-        "shape": "laptop",
-        "make": True,
-        "idle": "1s",
-        "moves": {"calm_age": "0s", "age": "1s"},
+    "tiers": {
+        "rack": {
+            "kind": "rack",
+            "shape": "laptop",
+            "make": True,
+            "idle": "1s",
+            "moves": {"calm_age": "0s", "age": "1s"},
+        },
     },
 }
 
@@ -98,7 +101,8 @@ ON_RACK = [{"GLACIER": "rack"}, {"GLACIER": "rack", "DEEP_ARCHIVE": "rack"}]
 
 def stores(server: Server) -> dict[str, dict[str, str]]:
     """One for bodies, and one that is a far library."""
-    return {name: {"url": f"file://{server.folder}/{name}"} for name in ("cold", "far")}
+    url = f"file://{server.folder}"
+    return {name: {"kind": "objects", "url": f"{url}/{name}"} for name in ("cold", "far")}
 
 
 def change_classes(server: Server, rng: random.Random, point: str | None) -> None:
@@ -108,7 +112,7 @@ def change_classes(server: Server, rng: random.Random, point: str | None) -> Non
     # Where steps of glass are to be passed a class has to go there.
     on_glass = [ON_GLASS, *IN_OBJECTS, ON_RACK[0]]
     server.config["classes"] = rng.choice((tiers | {"rack": ON_RACK}).get(kind, on_glass))
-    server.config["tiers"] = stores(server)
+    server.config["tiers"] = CONFIG["tiers"] | stores(server)
     server.config["seal"] = CONFIG["seal"] | {"far_libraries": ["far"]}
     storage = dict(CONFIG["storage"])
     if point in BEFORE_ANSWER or rng.random() < 0.5:

@@ -92,8 +92,8 @@ class Fault:
     error: int = 0
 
 
-RACK = {"status": "rack", "metrics": "fulgurite_rack_healthy 0"}
-TOMES = {"status": "tomes", "metrics": "fulgurite_tomes_healthy 0"}
+RACK = {"status": "rack", "metrics": r'fulgurite_rack_healthy\{tier="rack"\} 0'}
+TOMES = {"status": "tomes", "metrics": r'fulgurite_tomes_healthy\{tier="tomes"\} 0'}
 PLACES = {
     "archive": Place(
         "data",
@@ -115,7 +115,11 @@ PLACES = {
         **TOMES,
     ),
     "site": Place(
-        "oslo", "geo", True, status="geo", metrics=r'fulgurite_geo_site_up\{site="oslo"\} 0'
+        "oslo",
+        "geo",
+        True,
+        status="geo",
+        metrics=r'fulgurite_geo_site_up\{tier="geo",site="oslo"\} 0',
     ),
     "folder": Place("folder", "folder"),
 }
@@ -311,20 +315,36 @@ def configured(folder: Path) -> dict[str, Any]:
     (folder / "sites.toml").write_text(text, encoding="utf-8")
     classes = {name: tier for name, (tier, _) in CLASSES.items() if tier not in ("archive",)}
     rack = {"directory": f"{folder}/rack-index", "disks": f"{folder}/rack-disks/{{place}}"}
-    rack |= {"shape": "laptop", "make": True, "idle": "1s", "moves": {"calm_age": "0s"}}
+    rack |= {
+        "kind": "rack",
+        "shape": "laptop",
+        "make": True,
+        "idle": "1s",
+        "moves": {"calm_age": "0s"},
+    }
     tomes = {"directory": f"{folder}/tomes-awake", "disks": f"{folder}/tomes-disks/{{tome}}"}
-    tomes |= {"count": 4, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
+    tomes |= {
+        "kind": "tome",
+        "count": 4,
+        "groups": "2+1",
+        "segments": 2,
+        "regions": 1,
+        "spares": 512,
+    }
     tomes |= {"make": True, "idle": "300ms"}
+    near = {"near": "lisbon", "heal_every": "1s"}
     return {
         "profile": "demo",
         "geometry": TINY_GEOMETRY,
         "seal": {"age": "2s"},
         "storage": {"log_capacity": "1GiB", "reserve": "1MiB"},
         "classes": classes,
-        "tiers": {"folder": {"url": f"file://{folder}/folder"}},
-        "rack": rack,
-        "tomes": tomes,
-        "geo": {"map": f"{folder}/sites.toml", "near": "lisbon", "heal_every": "1s"},
+        "tiers": {
+            "folder": {"kind": "objects", "url": f"file://{folder}/folder"},
+            "rack": rack,
+            "tomes": tomes,
+            "geo": {"kind": "geo", "map": f"{folder}/sites.toml"} | near,
+        },
     }
 
 

@@ -22,7 +22,7 @@ def configured(other: Path, keys: Path) -> dict[str, object]:
     """Keys are kept elsewhere, as they have to be."""
     return {
         "geometry": GEOMETRY,
-        "tiers": {"oslo": {"url": f"file://{other}"}},
+        "tiers": {"oslo": {"kind": "objects", "url": f"file://{other}"}},
         "seal": {"far_libraries": ["oslo"], "far_redundancy": 3},
         "keys": {"master_key": str(keys / "master.key"), "tables": [str(keys / "table")]},
     }

@@ -217,9 +217,18 @@ def test_server_starts_on_a_full_disk(start: Start, disk: Disk) -> None:
 
 def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk) -> None:
     """The metadata stores are on a full disk; with space and a restart the set recovers."""
-    tomes = {"count": 4, "groups": "2+1", "segments": 2, "regions": 1, "spares": 512}
+    tomes = {
+        "kind": "tome",
+        "count": 4,
+        "groups": "2+1",
+        "segments": 2,
+        "regions": 1,
+        "spares": 512,
+    }
     tomes |= {"backend": "simulated", "make": True}
-    server = start(settings(reserve="0B") | {"tomes": tomes}, folder=disk.folder / "archive")
+    server = start(
+        settings(reserve="0B") | {"tiers": {"tomes": tomes}}, folder=disk.folder / "archive"
+    )
     s3 = server.s3()
     s3.create_bucket(Bucket="cold")
     kept: dict[str, bytes] = {}
@@ -242,7 +251,7 @@ def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk
             put(len(kept))
         except ClientError as error:
             assert error.response["ResponseMetadata"]["HTTPStatusCode"] in (503, 507), error
-        return b"fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1]
+        return b'fulgurite_tomes_healthy{tier="tomes"} 0' in server.fetch("/metrics")[1]
 
     wait_until("tomes report the full disk", is_reported, 300)
     disk.empty()
@@ -250,5 +259,5 @@ def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk
     s3 = server.s3()
     assert {key: read(s3, "cold", key) for key in kept} == kept
     wait_until("all is on tomes again", lambda: server.status()["objects_staged"] == 0, 300)
-    assert b"fulgurite_tomes_healthy 1" in server.fetch("/metrics")[1]
+    assert b'fulgurite_tomes_healthy{tier="tomes"} 1' in server.fetch("/metrics")[1]
     assert {key: read(s3, "cold", key) for key in kept} == kept

@@ -91,8 +91,9 @@ def refused(done: subprocess.CompletedProcess[str], code: int, words: str) -> No
 def config(sites: Path, **more: str) -> dict[str, Any]:
     """Return the configuration of an archive over sites."""
     classes = {"STANDARD": "geo", "GLACIER_IR": "geo"}
-    of_geo = {"map": str(sites), "near": "lisbon", "heal_every": "1s", "collect_every": "2s"}
-    return {"profile": "demo", "geo": of_geo | more, "classes": classes}
+    geo = {"kind": "geo", "map": str(sites), "near": "lisbon"}
+    geo |= {"heal_every": "1s", "collect_every": "2s"} | more
+    return {"profile": "demo", "tiers": {"geo": geo}, "classes": classes}
 
 
 def body(name: str) -> bytes:
@@ -147,8 +148,8 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     server.s3().create_bucket(Bucket=BUCKET)
     put(server, SIZES)
     all_there(server, SIZES)
-    assert server.status()["has_geo"]
-    assert metric(server, "fulgurite_geo_healthy") == 1
+    assert server.status()["tiers"] == {"geo": "geo"}
+    assert metric(server, 'fulgurite_geo_healthy{tier="geo"}') == 1
     assert server.fetch("/readyz")[1] == b"ready\n"
     assert json_of(geo(sites, "status"))["is_well"]
     verified = json_of(geo(sites, "verify"))
@@ -176,7 +177,9 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     seen = json_of(geo(sites, "status"))
     assert (seen["is_well"], seen["epoch"]) == (True, 3), seen
     assert place in sites.read_text(encoding="utf-8")
-    wait_until("the server has the map", lambda: metric(server, "fulgurite_geo_epoch") == 3)
+    wait_until(
+        "the server has the map", lambda: metric(server, 'fulgurite_geo_epoch{tier="geo"}') == 3
+    )
 
     shutil.rmtree(tmp_path / "turin")
     all_there(server, SIZES | LATER)

@@ -149,8 +149,9 @@ def nodes(tmp_path: Path, openssl: str) -> Iterator[Nodes]:
 @pytest.fixture
 def server(tmp_path: Path, nodes: Nodes) -> Iterator[Server]:
     """Make an archive over the nodes, not started yet."""
-    of_geo = {"map": str(nodes.map), "near": "lisbon", "heal_every": "1s", "collect_every": "2s"}
-    config = {"profile": "demo", "geo": of_geo, "classes": {"STANDARD": "geo"}}
+    geo = {"kind": "geo", "map": str(nodes.map), "near": "lisbon"}
+    geo |= {"heal_every": "1s", "collect_every": "2s"}
+    config = {"profile": "demo", "tiers": {"geo": geo}, "classes": {"STANDARD": "geo"}}
     made = Server(tmp_path / "archive", config)
     yield made
     made.kill()

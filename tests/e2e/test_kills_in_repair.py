@@ -53,26 +53,30 @@ SLOT_MOVE_POINTS = [
     "tomes-slot-recorded",
 ]
 TOMES = 5
-EACH = {
+EACH: dict[str, Any] = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
     "seal": {"staged_bytes": "300KiB", "age": "1s"},
-    "rack": {
-        "shape": "laptop",
-        "make": True,
-        "idle": "1s",
-        "moves": {"calm_age": "0s", "age": "1s"},
-    },
-    "tomes": {
-        "count": TOMES,
-        "groups": "2+1",
-        "block": "8KiB",
-        "segment": "14+2",
-        "segments": 8,
-        "regions": 1,
-        "spares": 128,
-        "make": True,
-        "idle": "100ms",
+    "tiers": {
+        "rack": {
+            "kind": "rack",
+            "shape": "laptop",
+            "make": True,
+            "idle": "1s",
+            "moves": {"calm_age": "0s", "age": "1s"},
+        },
+        "tomes": {
+            "kind": "tome",
+            "count": TOMES,
+            "groups": "2+1",
+            "block": "8KiB",
+            "segment": "14+2",
+            "segments": 8,
+            "regions": 1,
+            "spares": 128,
+            "make": True,
+            "idle": "100ms",
+        },
     },
 }
 
@@ -134,7 +138,7 @@ class Archive:
     def check_without_each(self, mended: int) -> None:
         """Read everything without each tome beside the one that was mended, one at a time."""
         self.server.stop()
-        folder = self.server.data / "tomes"
+        folder = self.server.data / "tiers" / "tomes"
         back = copied(folder)
         used = {int(path.parent.name) for path in folder.glob("disks/*/blocks-*")} - {mended}
         assert len(used) >= 2, used
@@ -227,10 +231,10 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Archive]]:
     made: list[Archive] = []
 
     def one(classes: dict[str, str], **more: Any) -> Archive:
-        config = EACH | {"classes": classes} | more
-        for tier in ("rack", "tomes"):
-            if tier not in classes.values():
-                del config[tier]
+        tiers = {
+            name: EACH["tiers"][name] for name in ("rack", "tomes") if name in classes.values()
+        }
+        config = EACH | {"classes": classes, "tiers": tiers | more}
         made.append(Archive(Server(tmp_path / "archive", config)))
         made[-1].fill(sorted(classes))
         return made[-1]
@@ -283,7 +287,7 @@ def test_recover_is_killed(make: Callable[..., Archive]) -> None:
 def test_rack_recover_is_killed(make: Callable[..., Archive]) -> None:
     """Lose the index of a rack."""
     archive = make({"GLACIER": "rack"})
-    index = archive.server.data / "rack" / "index"
+    index = archive.server.data / "tiers" / "rack" / "index"
 
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
@@ -300,7 +304,7 @@ def test_rack_recover_is_killed(make: Callable[..., Archive]) -> None:
 def test_tomes_recover_is_killed(make: Callable[..., Archive]) -> None:
     """Lose the index of a set of tomes."""
     archive = make({"GLACIER_IR": "tomes"})
-    index = archive.server.data / "tomes" / "index"
+    index = archive.server.data / "tiers" / "tomes" / "index"
 
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
@@ -317,7 +321,7 @@ def test_tomes_recover_is_killed(make: Callable[..., Archive]) -> None:
 def test_inventory_is_killed(make: Callable[..., Archive]) -> None:
     """Lose the metadata store of a tome, but not its disk."""
     archive = make({"GLACIER_IR": "tomes"})
-    store = archive.server.data / "tomes" / "tome-0001" / "awake"
+    store = archive.server.data / "tiers" / "tomes" / "tome-0001" / "awake"
 
     def lose() -> None:
         shutil.rmtree(store)
@@ -338,7 +342,7 @@ def test_inventory_is_killed(make: Callable[..., Archive]) -> None:
 def test_rebuild_is_killed(make: Callable[..., Archive]) -> None:
     """Lose a tome with its disk, and rebuild it on others."""
     archive = make({"GLACIER_IR": "tomes"})
-    folder = archive.server.data / "tomes"
+    folder = archive.server.data / "tiers" / "tomes"
     back = copied(folder)
 
     def lose() -> None:
@@ -358,7 +362,7 @@ def test_rebuild_is_killed(make: Callable[..., Archive]) -> None:
 def test_a_server_that_rebuilds_is_killed(make: Callable[..., Archive]) -> None:
     """Lose a tome with its disk, and rebuild it in a server; each start goes on by itself."""
     archive = make({"GLACIER_IR": "tomes"})
-    server, folder = archive.server, archive.server.data / "tomes"
+    server, folder = archive.server, archive.server.data / "tiers" / "tomes"
     lose_tome(folder, 1)
     rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lambda: None)
     for point in SLOT_MOVE_POINTS:
@@ -393,7 +397,7 @@ def test_replace_site_is_killed(make: Callable[..., Archive], tmp_path: Path) ->
     path.write_text(text, encoding="utf-8")
     begun = run([str(binary()), "geo", "init", "--map", str(path)])
     assert begun.returncode == 0, begun.stderr
-    archive = make({"STANDARD": "geo"}, geo={"map": str(path), "near": "lisbon"})
+    archive = make({"STANDARD": "geo"}, geo={"kind": "geo", "map": str(path), "near": "lisbon"})
     places = (tmp_path / f"oslo-{number}" for number in itertools.count())
 
     def words() -> list[str]:

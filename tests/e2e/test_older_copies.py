@@ -188,17 +188,16 @@ def read_all(server: Server, *names: str) -> None:
         assert read(s3, BUCKET, name) == body(name), name
 
 
-@pytest.mark.parametrize(
-    ("older", "how"), [("rack/index", "stopped"), ("rack/index and rack/ledger", "killed")]
-)
+@pytest.mark.parametrize(("older", "how"), [("index", "stopped"), ("index and ledger", "killed")])
 def test_older_copies_of_a_rack(server: Server, older: str, how: str) -> None:
     """The index is named, and `rack recover`, as it stands in the message, makes it whole."""
-    rack = {"shape": "laptop", "idle": "1s", "make": True, "moves": {"calm_age": "0s"}}
-    server.config = {"profile": "demo", "rack": rack}
+    rack = {"kind": "rack", "shape": "laptop", "idle": "1s", "make": True}
+    rack |= {"moves": {"calm_age": "0s"}}
+    server.config = {"profile": "demo", "tiers": {"rack": rack}}
     server.start().s3().create_bucket(Bucket=BUCKET)
     put_moved(server, "GLACIER", "one", "two")
     assert server.stop() == 0
-    files = older.split(" and ")
+    files = [f"tiers/rack/{name}" for name in older.split(" and ")]
     kept = server.folder / "kept"
     kept.mkdir()
     for file in files:
@@ -234,8 +233,13 @@ def test_older_copies_of_a_site(server: Server, older: str, how: str) -> None:
     sites.write_text(text, encoding="utf-8")
     done = server.run("geo", "init", "--map", str(sites))
     assert done.returncode == 0, done.stderr
-    geo = {"map": str(sites), "near": "lisbon", "heal_every": "1s", "collect_every": "2s"}
-    server.config = {"profile": "demo", "geo": geo, "classes": {"GLACIER_IR": "geo"}}
+    geo = {"kind": "geo", "map": str(sites), "near": "lisbon"}
+    geo |= {"heal_every": "1s", "collect_every": "2s"}
+    server.config = {
+        "profile": "demo",
+        "tiers": {"geo": geo},
+        "classes": {"GLACIER_IR": "geo"},
+    }
     server.start().s3().create_bucket(Bucket=BUCKET)
     put_moved(server, "GLACIER_IR", "one", "two")
     assert server.stop() == 0
@@ -266,7 +270,7 @@ def test_older_copies_of_a_directory(server: Server, how: str) -> None:
     tier, kept, newer = (server.folder / name for name in ("tier", "kept", "newer"))
     server.config = {
         "profile": "demo",
-        "tiers": {"cold": {"url": f"file://{tier}"}},
+        "tiers": {"cold": {"kind": "objects", "url": f"file://{tier}"}},
         "classes": {"GLACIER_IR": "cold"},
     }
     server.start().s3().create_bucket(Bucket=BUCKET)

@@ -64,7 +64,8 @@ def test_page_shows_health_and_endpoint_without_keys(browser: Browser, server: S
 
 def test_page_shows_the_rack_with_keys(browser: Browser, tmp_path: Path) -> None:
     """A line for each group, and that its disks are simulated."""
-    server = Server(tmp_path, {"profile": "demo", "rack": {"shape": "shelf", "make": True}})
+    rack = {"kind": "rack", "shape": "shelf", "make": True}
+    server = Server(tmp_path, {"profile": "demo", "tiers": {"rack": rack}})
     try:
         server.start()
         open_page(browser, server)
@@ -94,8 +95,8 @@ def tome_facts(browser: Browser) -> dict[str, str]:
 
 def test_page_shows_spinning_tomes_with_keys(browser: Browser, tmp_path: Path) -> None:
     """A sign for each, which changes as its disk does; what happened in words; a loss with why."""
-    tomes = {"count": 5, "make": True, "time_scale": 0.05, "idle": "2s"}
-    config = {"profile": "demo", "tomes": tomes}
+    tomes = {"kind": "tome", "count": 5, "make": True, "time_scale": 0.05, "idle": "2s"}
+    config = {"profile": "demo", "tiers": {"tomes": tomes}}
     server = Server(tmp_path, config)
     try:
         s3 = server.start().s3()
@@ -125,7 +126,7 @@ def test_page_shows_spinning_tomes_with_keys(browser: Browser, tmp_path: Path) -
         # A page that is open would complain that nobody answers.
         browser.go("about:blank")
         server.stop()
-        shutil.rmtree(server.data / "tomes" / "tome-0003")
+        shutil.rmtree(server.data / "tiers" / "tomes" / "tome-0003")
         server.start()
         open_page(browser, server)
         give_keys(browser, SECRET_KEY)

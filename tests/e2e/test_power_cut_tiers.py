@@ -57,30 +57,34 @@ TIERS = {"STANDARD": "geo", "GLACIER": "rack", "GLACIER_IR": "tomes"}
 CONFIG = {
     "profile": "demo",
     "classes": TIERS,
-    "rack": {
-        "shape": "laptop",
-        "make": True,
-        "idle": "1s",
-        "moves": {"calm_age": "0s", "age": "1s"},
-    },
-    "tomes": {
-        "count": 5,
-        "groups": "2+1",
-        "block": "8KiB",
-        "segment": "14+2",
-        "segments": 64,
-        "regions": 2,
-        "spares": 512,
-        "make": True,
-        "idle": "100ms",
+    "tiers": {
+        "rack": {
+            "kind": "rack",
+            "shape": "laptop",
+            "make": True,
+            "idle": "1s",
+            "moves": {"calm_age": "0s", "age": "1s"},
+        },
+        "tomes": {
+            "kind": "tome",
+            "count": 5,
+            "groups": "2+1",
+            "block": "8KiB",
+            "segment": "14+2",
+            "segments": 64,
+            "regions": 2,
+            "spares": 512,
+            "make": True,
+            "idle": "100ms",
+        },
     },
 }
 CLASSES: Classes = {
-    "rack disks": lambda path: "/data/rack/disks/" in path,
-    "rack index": lambda path: "/data/rack/index" in path,
-    "tome disks": lambda path: "/data/tomes/disks/" in path,
-    "metadata stores": lambda path: "/data/tomes/tome-" in path,
-    "tome index": lambda path: "/data/tomes/index" in path,
+    "rack disks": lambda path: "/data/tiers/rack/disks/" in path,
+    "rack index": lambda path: "/data/tiers/rack/index" in path,
+    "tome disks": lambda path: "/data/tiers/tomes/disks/" in path,
+    "metadata stores": lambda path: "/data/tiers/tomes/tome-" in path,
+    "tome index": lambda path: "/data/tiers/tomes/index" in path,
     "sites": lambda path: any(f"/disks/{site}/" in path for site in SITES),
 }
 
@@ -145,7 +149,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Load an archive under the shim over lives that are killed, and leave the record alone."""
     folder = tmp_path_factory.mktemp("tiers")
     server = Everywhere(folder, CONFIG)
-    server.config = CONFIG | {"geo": write_map(server)}
+    server.config = CONFIG | {"tiers": CONFIG["tiers"] | {"geo": write_map(server)}}
     shim = Shim(folder / "shim", server.disks)
     server.environment = shim.environment()
     found = Run(shim, TierDriver(server, shim, seed(), THREADS))

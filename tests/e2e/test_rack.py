@@ -21,6 +21,8 @@ from harness import STOP_SECONDS, Server, is_restored, read, refused, restore, t
 BUCKET = "vault"
 # What programs end with that find damage.
 CORRUPT = 8
+# What a command ends with that does not say which tier is meant.
+USAGE = 2
 SIZES = {"small": 1000, "middle": 300_000, "large": 9_000_000}
 Make = Callable[..., Server]
 
@@ -31,8 +33,8 @@ def make() -> Iterator[Make]:
     servers: list[Server] = []
 
     def made(folder: Path, **rack: Any) -> Server:
-        usual = {"shape": "laptop", "idle": "1s", "moves": {"calm_age": "0s"}}
-        config = {"profile": "demo", "rack": usual | rack}
+        usual = {"kind": "rack", "shape": "laptop", "idle": "1s", "moves": {"calm_age": "0s"}}
+        config = {"profile": "demo", "tiers": {"rack": usual | rack}}
         servers.append(Server(folder, config))
         return servers[-1]
 
@@ -93,7 +95,7 @@ def read_all(s3: Any) -> None:
 
 def stacks(server: Server) -> dict[int, int]:
     """Count the stacks on the disk of each place."""
-    disks = server.data / "rack" / "disks"
+    disks = server.data / "tiers" / "rack" / "disks"
     counts = {int(disk.name): len(list((disk / "stacks").glob("*"))) for disk in disks.iterdir()}
     return {place: count for place, count in counts.items() if count}
 
@@ -132,7 +134,7 @@ def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path
     }
     assert {"init", "write", "request"} <= causes, causes
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_rack_spinups_total{group="0",cause="request"}' in page
+    assert 'fulgurite_rack_spinups_total{tier="rack",group="0",cause="request"}' in page
 
     shown = ask(server, "status")
     assert shown.returncode == 0, shown.stderr
@@ -170,7 +172,9 @@ def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> No
     get("large")
     assert [len(places) for places in spun_up()] == [5]
     wait_until("all groups are asleep again", asleep)
-    for path in (server.data / "rack" / "disks" / str(spun_up()[0][0]) / "stacks").glob("*"):
+    for path in (server.data / "tiers" / "rack" / "disks" / str(spun_up()[0][0]) / "stacks").glob(
+        "*"
+    ):
         damaged = bytearray(path.read_bytes())
         damaged[4100] ^= 1
         path.write_bytes(damaged)
@@ -179,7 +183,7 @@ def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> No
     report = run_json(server, "verify")
     assert report["problems"] == [], report
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_rack_disks_worn{group="0"} 8' in page, page
+    assert 'fulgurite_rack_disks_worn{tier="rack",group="0"} 8' in page, page
     assert "is rated for" in ask(server, "status").stdout
 
 
@@ -216,7 +220,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
     put_all(server, s3)
     server.stop()
     place = min(stacks(server))
-    shutil.rmtree(server.data / "rack" / "disks" / str(place))
+    shutil.rmtree(server.data / "tiers" / "rack" / "disks" / str(place))
     s3 = server.start().s3()
     read_all(s3)
     status = run_json(server, "status")
@@ -229,7 +233,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
     report = run_json(server, "rebuild", str(place))
     assert report["problems"] == [], report
     # Somebody puts a new, empty disk there.
-    (server.data / "rack" / "disks" / str(place)).mkdir(exist_ok=True)
+    (server.data / "tiers" / "rack" / "disks" / str(place)).mkdir(exist_ok=True)
     report = run_json(server, "replace", str(place))
     assert report["problems"] == [], report
     disks = [disk for group in run_json(server, "status")["groups"] for disk in group["disks"]]
@@ -241,7 +245,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
 def blobs(server: Server) -> dict[str, list[Path]]:
     """Return the stacks of each blob."""
     found: dict[str, list[Path]] = {}
-    for path in sorted((server.data / "rack" / "disks").glob("*/stacks/*.stack")):
+    for path in sorted((server.data / "tiers" / "rack" / "disks").glob("*/stacks/*.stack")):
         found.setdefault(path.name.split(".")[0], []).append(path)
     return found
 
@@ -311,7 +315,7 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
     s3 = begin(server)
     put_all(server, s3)
     server.stop()
-    shutil.rmtree(server.data / "rack" / "index")
+    shutil.rmtree(server.data / "tiers" / "rack" / "index")
     server.launch()
     assert server.process is not None
     assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
@@ -332,44 +336,77 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("rack", "words"),
     [
-        ({"classes": {"GLACIER": "rack"}}, ["GLACIER", "[rack]"]),
-        ({"rack": {"shape": "barn"}}, ["rack.shape", "barn", "laptop"]),
-        ({"rack": {"disks": "/mnt/one"}}, ["rack.disks", "{place}", "/mnt/one"]),
-        ({"rack": {"idle": "soon"}}, ["config.toml", "idle", "soon", "never"]),
-        ({"rack": {"time_scale": 2.0}}, ["config.toml", "time_scale", "2 is not a ratio"]),
-        ({"rack": {"places": {"48": "/mnt/x"}}}, ["rack.places", "48", "0 to 47"]),
-        ({"rack": {"backend": "linux"}}, ["rack.disks", "/mnt/rack/{place}"]),
+        ({"shape": "barn"}, ["tiers.rack.shape", "barn", "laptop"]),
+        ({"disks": "/mnt/one"}, ["rack.disks", "{place}", "/mnt/one"]),
+        ({"idle": "soon"}, ["config.toml", "idle", "soon", "never"]),
+        ({"time_scale": 2.0}, ["config.toml", "time_scale", "2 is not a ratio"]),
+        ({"places": {"48": "/mnt/x"}}, ["rack.places", "48", "0 to 47"]),
+        ({"backend": "linux"}, ["rack.disks", "/mnt/rack/{place}"]),
         (
-            {"rack": {"backend": "linux", "disks": "/mnt/{place}"}},
+            {"backend": "linux", "disks": "/mnt/{place}"},
             ["rack.device", "place 0", "simulated"],
         ),
         (
-            {"rack": {"backend": "linux", "disks": "/m/{place}", "device": "/dev/none-{place}"}},
+            {"backend": "linux", "disks": "/m/{place}", "device": "/dev/none-{place}"},
             ["rack.device", "there is no device", "/dev/none-0", "simulated"],
         ),
-        ({"rack": {"device": "/dev/x{place}"}}, ["rack.device", "linux"]),
-        ({"rack": {"policy": {"idle": "1m"}}}, ["rack.policy.idle", "rack.idle"]),
-        ({"rack": {"policy": {"haste": 1}}}, ["config.toml", "haste"]),
+        ({"device": "/dev/x{place}"}, ["rack.device", "linux"]),
+        ({"policy": {"idle": "1m"}}, ["tiers.rack.policy.idle", "as idle"]),
+        ({"policy": {"haste": 1}}, ["config.toml", "haste"]),
         (
-            {"rack": {"policy": {"spin_ups": {"needed": {"spare": 0}}}, "verify": "never"}},
+            {"policy": {"spin_ups": {"needed": {"spare": 0}}}, "verify": "never"},
             ["rack.verify", "needed", "verifications"],
         ),
-        ({"rack": {"rated_spinups": 0}}, ["rack.rated_spinups", "300000"]),
-        ({"rack": {}}, ["there is no rack in", "rack init"]),
+        ({"rated_spinups": 0}, ["rack.rated_spinups", "300000"]),
+        ({}, ["there is no rack in", "rack init"]),
     ],
 )
 def test_invalid_rack_configuration_is_refused(
-    tmp_path: Path, config: dict[str, Any], words: list[str]
+    tmp_path: Path, rack: dict[str, Any], words: list[str]
 ) -> None:
     """Each with the name of what is wrong and what to do, before anything is made."""
-    server = Server(tmp_path, {"profile": "demo"} | config)
-    if "rack" in config:
+    server = Server(tmp_path, {"profile": "demo", "tiers": {"rack": {"kind": "rack"} | rack}})
+    folder = server.data / "tiers" / "rack"
+    folder.mkdir(parents=True)
+    if rack.get("device"):
         # A linux rack is refused for its devices, which are looked for when it is opened.
-        (server.data / "rack").mkdir(parents=True)
-        if config["rack"].get("device"):
-            (server.data / "rack" / "index").mkdir()
+        (folder / "index").mkdir()
+    check_refused(server, words)
+
+
+RACK = {"kind": "rack"}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"classes": {"GLACIER": "cold"}}, ["GLACIER", "cold", "[tiers]"]),
+        ({"rack": {}}, ["[rack]", "[tiers.NAME]", 'kind = "rack"']),
+        ({"tiers": {"cold": {"kind": "tape"}}}, ["tape", "rack, tome, geo, objects"]),
+        ({"tiers": {"glass": RACK}}, ["glass"]),
+        ({"tiers": {"cold": RACK, "colder": RACK}}, ["GLACIER", '"cold"', '"colder"']),
+        (
+            {
+                "classes": {"GLACIER": "b"},
+                "tiers": {name: RACK | {"directory": "/tmp/one"} for name in ("a", "b")},
+            },
+            ["tiers.b.directory", "/tmp/one", '"a"'],
+        ),
+    ],
+)
+def test_invalid_tiers_are_refused(
+    tmp_path: Path, config: dict[str, Any], words: list[str]
+) -> None:
+    """Each by its name, before anything is made."""
+    server = Server(tmp_path, {"profile": "demo"} | config)
+    check_refused(server, words)
+    assert not (server.data / "tiers").exists()
+
+
+def check_refused(server: Server, words: list[str]) -> None:
+    """Start it, and hold what it says against words."""
     server.launch()
     assert server.process is not None
     assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
@@ -377,11 +414,37 @@ def test_invalid_rack_configuration_is_refused(
         assert word in server.tail(), server.tail()
 
 
+def test_two_racks_are_used_and_operated_by_name(make: Make, tmp_path: Path) -> None:
+    """Each has its classes; commands say which is meant."""
+    server = make(tmp_path)
+    rack = server.config["tiers"].pop("rack") | {"make": True}
+    server.config["tiers"] = {"cold": rack, "colder": rack}
+    server.config["classes"] = {"GLACIER": "cold", "DEEP_ARCHIVE": "colder"}
+    s3 = server.start().s3()
+    s3.create_bucket(Bucket=BUCKET)
+    for name, kind in [("small", "GLACIER"), ("middle", "DEEP_ARCHIVE")]:
+        s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass=kind)
+    wait_moved(server)
+    for name, tier in [("small", "cold"), ("middle", "colder")]:
+        assert server.admin("locate", f"s3://{BUCKET}/{name}")["tier"] == tier
+    assert server.status()["tiers"] == {"cold": "rack", "colder": "rack"}
+    assert ask(server, "verify").returncode == USAGE
+    for tier in ("cold", "colder"):
+        verified = run_json(server, "verify", "--name", tier)
+        assert (verified["blobs"], verified["problems"]) == (1, []), verified
+    server.stop()
+    assert ask(server, "verify").returncode == USAGE
+    assert run_json(server, "verify", "--name", "colder")["blobs"] == 1
+    # Without one of them its objects could not be read.
+    del server.config["tiers"]["colder"], server.config["classes"]["DEEP_ARCHIVE"]
+    check_refused(server, ['tier "colder"'])
+
+
 def test_rack_flag_creates_the_rack_at_the_first_start(tmp_path: Path) -> None:
-    """As in `cargo xtask serve --profile demo`; without it the server reports what is missing."""
+    """As in `cargo xtask serve --profile demo`; without it the server says what is missing."""
 
     class Flagged(Server):
-        rack = ("--rack", "laptop")
+        rack = ("--tier", "rack=rack:laptop")
 
         def command(self) -> list[str]:
             return [*super().command(), *self.rack]
@@ -394,17 +457,12 @@ def test_rack_flag_creates_the_rack_at_the_first_start(tmp_path: Path) -> None:
         s3.put_object(Bucket=BUCKET, Key="small", Body=body("small"), StorageClass="GLACIER")
         wait_moved(server)
         server.stop()
-        server.rack = []
-        server.start()
-        assert "the configuration names none" in server.tail(), server.tail()
-        s3.put_object(Bucket=BUCKET, Key="glass", Body=b"g" * 5000, StorageClass="GLACIER")
-        server.seal()
-        server.stop()
-        server.rack = ("--rack", "laptop")
-        server.start()
-        for name, value in [("small", body("small")), ("glass", b"g" * 5000)]:
-            restore(s3, BUCKET, name)
-            wait_until("it is restored", lambda name=name: is_restored(s3, BUCKET, name))
-            assert read(s3, BUCKET, name) == value
+        server.rack = ()
+        check_refused(server, ['objects are in tier "rack"'])
+        server.rack = ("--tier", "rack=rack:laptop")
+        s3 = server.start().s3()
+        restore(s3, BUCKET, "small")
+        wait_until("it is restored", lambda: is_restored(s3, BUCKET, "small"))
+        assert read(s3, BUCKET, "small") == body("small")
     finally:
         server.kill()

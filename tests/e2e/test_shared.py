@@ -55,7 +55,7 @@ class Pair:
         sites = self.folder / f"{name}.toml"
         shutil.copy(self.sites, sites)
         made = config(sites, near=near, folder=name)
-        made["geo"] |= {"shared": [SHARED], "shared_key": str(self.key)}
+        made["tiers"]["geo"] |= {"shared": [SHARED], "shared_key": str(self.key)}
         return made
 
     def start(self) -> Pair:
@@ -381,29 +381,32 @@ def test_server_refuses_an_inconsistent_shared_bucket(pair: Pair) -> None:
     fails_to_start(second, "every user of this machine may use this key")
     pair.key.unlink()
     fails_to_start(second, "there is no key of shared buckets")
-    del second.config["geo"]["shared_key"]
+    del second.config["tiers"]["geo"]["shared_key"]
     fails_to_start(second, "geo.shared_key")
     pair.write_key("a1" * 32)
 
     # A bucket of its own under that name, with an object in it.
-    del second.config["geo"]["shared"]
+    del second.config["tiers"]["geo"]["shared"]
     there = second.start().s3()
     there.create_bucket(Bucket=SHARED)
     there.put_object(Bucket=SHARED, Key="mine", Body=b"mine")
     second.stop()
-    second.config["geo"] |= {"shared": [SHARED], "shared_key": str(pair.key)}
+    second.config["tiers"]["geo"] |= {"shared": [SHARED], "shared_key": str(pair.key)}
     fails_to_start(second, "has objects of this archive alone")
-    named = second.config["geo"].pop("shared"), second.config["geo"].pop("shared_key")
+    named = (
+        second.config["tiers"]["geo"].pop("shared"),
+        second.config["tiers"]["geo"].pop("shared_key"),
+    )
     there = second.start().s3()
     there.delete_object(Bucket=SHARED, Key="mine")
     second.stop()
-    second.config["geo"] |= {"shared": named[0], "shared_key": named[1]}
+    second.config["tiers"]["geo"] |= {"shared": named[0], "shared_key": named[1]}
     there = second.start().s3()
     assert read(there, SHARED, "film") == b"film"
 
     # Not named any more: nothing is taken for an object of this archive alone.
     second.stop()
-    del second.config["geo"]["shared"], second.config["geo"]["shared_key"]
+    del second.config["tiers"]["geo"]["shared"], second.config["tiers"]["geo"]["shared_key"]
     there = second.start().s3()
     calls = (
         lambda: there.put_object(Bucket=SHARED, Key="lost", Body=b""),

@@ -68,7 +68,9 @@ def on_bucket(make: Make, folder: Path, store: Server) -> Server:
     }
     config = {
         "classes": CLASSES,
-        "tiers": {"cold": {"url": f"s3://{TIER}/below/here", "options": options}},
+        "tiers": {
+            "cold": {"kind": "objects", "url": f"s3://{TIER}/below/here", "options": options}
+        },
     }
     secret = {"FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY": SECRET_KEY}
     return make(folder / "archive", config, environment=secret)
@@ -179,15 +181,16 @@ def test_a_bucket_of_another_archive_is_left_alone(
 
 def test_secrets_and_unknown_tiers_in_the_file_are_refused(make: Make, tmp_path: Path) -> None:
     """Each with the name of what is wrong."""
+    hidden = {"aws_secret_access_key": "hidden"}
     for wrong, message in [
         ({"classes": {"GLACIER": "cold"}}, "cold"),
         ({"classes": {"COLD": "glass"}}, "COLD"),
         ({"classes": {"STANDARD": {"tier": "glass", "access": "at-once"}}}, "glass"),
         (
-            {"tiers": {"cold": {"url": "s3://b", "options": {"aws_secret_access_key": "hidden"}}}},
+            {"tiers": {"cold": {"kind": "objects", "url": "s3://b", "options": hidden}}},
             "FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY",
         ),
-        ({"tiers": {"Cold": {"url": "file:///tmp"}}}, "Cold"),
+        ({"tiers": {"Cold": {"kind": "objects", "url": "file:///tmp"}}}, "Cold"),
     ]:
         server = make(tmp_path, wrong)
         server.launch()
@@ -200,7 +203,7 @@ def test_secrets_and_unknown_tiers_in_the_file_are_refused(make: Make, tmp_path:
 def test_objects_are_moved_to_another_class(make: Make, tmp_path: Path) -> None:
     """An operator moves one, then all below a prefix; what is archived is named and left."""
     tier = tmp_path / "tier"
-    config = {"classes": CLASSES, "tiers": {"cold": {"url": f"file://{tier}"}}}
+    config = {"classes": CLASSES, "tiers": {"cold": {"kind": "objects", "url": f"file://{tier}"}}}
     server = make(tmp_path / "archive", config).start()
     s3 = server.s3()
     s3.create_bucket(Bucket=BUCKET)

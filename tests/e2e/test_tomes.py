@@ -34,7 +34,8 @@ def make() -> Iterator[Make]:
     servers: list[Server] = []
 
     def made(folder: Path, **tomes: Any) -> Server:
-        config = {"profile": "demo", "tomes": {"count": 8, "idle": "300ms"} | tomes}
+        usual = {"kind": "tome", "count": 8, "idle": "300ms"}
+        config = {"profile": "demo", "tiers": {"tomes": usual | tomes}}
         servers.append(Server(folder, config))
         return servers[-1]
 
@@ -113,8 +114,8 @@ def test_glacier_ir_is_stored_on_tomes_and_read_at_once(make: Make, tmp_path: Pa
     part = s3.get_object(Bucket=BUCKET, Key="large", Range="bytes=12345678-12355678")
     assert part["Body"].read() == body("large")[12345678:12355679]
     page = server.fetch("/metrics")[1].decode()
-    assert "fulgurite_tomes_healthy 1" in page
-    assert 'fulgurite_tomes_unprotected_bytes{tome="0"} 0' in page
+    assert 'fulgurite_tomes_healthy{tier="tomes"} 1' in page
+    assert 'fulgurite_tomes_unprotected_bytes{tier="tomes",tome="0"} 0' in page
 
     server.kill()
     s3 = server.start().s3()
@@ -139,7 +140,7 @@ def test_missing_tome_is_reported_and_affects_no_others(make: Make, tmp_path: Pa
     begin(server)
     lost = next(tome for tome, count in pieces(server).items() if count == 0)
     server.stop()
-    folder = server.data / "tomes"
+    folder = server.data / "tiers" / "tomes"
     shutil.rmtree(folder / "disks" / str(lost))
     shutil.rmtree(folder / f"tome-{lost:04}")
     s3 = server.start().s3()
@@ -149,7 +150,7 @@ def test_missing_tome_is_reported_and_affects_no_others(make: Make, tmp_path: Pa
     assert not seen["is_well"]
     assert any(reason.startswith(f"tome {lost}: ") for reason in seen["reasons"]), seen["reasons"]
     assert b"the set of tomes is not well" in server.fetch("/readyz")[1]
-    assert "fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1].decode()
+    assert 'fulgurite_tomes_healthy{tier="tomes"} 0' in server.fetch("/metrics")[1].decode()
 
 
 def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Pa
     server = make(tmp_path, promise="local")
     begin(server)
     server.stop()
-    shutil.rmtree(server.data / "tomes" / "index")
+    shutil.rmtree(server.data / "tiers" / "tomes" / "index")
     found = run_json(server, "recover")
     # The objects, and the mark of the archive whose tier it is.
     assert (found["known"], found["problems"]) == (0, []) and found["objects"] >= len(SIZES), found
@@ -166,4 +167,4 @@ def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Pa
         assert read(s3, BUCKET, name) == body(name), name
     server.stop()
     refused = server.run("tomes", "status", "--data", str(server.data))
-    assert refused.returncode == CONFIG and "--tomes COUNT" in refused.stderr, refused.stderr
+    assert refused.returncode == CONFIG and "--tier NAME=tome" in refused.stderr, refused.stderr

@@ -153,10 +153,8 @@ def read_or_none(s3: Any, name: str) -> bytes | None:
 
 def test_archive_uses_tomes_on_other_machines(network: Network, tmp_path: Path) -> None:
     """Make a set of six processes, put, read, kill one that has the objects, read again."""
-    server = Server(
-        tmp_path,
-        {"profile": "demo", "tomes": {"network": str(network.file("keeper")), "promise": "local"}},
-    )
+    tomes = {"kind": "tome", "network": str(network.file("keeper")), "promise": "local"}
+    server = Server(tmp_path, {"profile": "demo", "tiers": {"tomes": tomes}})
     try:
         for tome in list(ELSEWHERE)[1:]:
             network.serve(tome)

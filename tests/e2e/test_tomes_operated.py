@@ -92,8 +92,8 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     assert done(server, "scrub", "77").returncode == NOT_FOUND
 
     server.stop()
-    shutil.rmtree(server.data / "tomes" / "disks" / str(lost))
-    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
+    shutil.rmtree(server.data / "tiers" / "tomes" / "disks" / str(lost))
+    shutil.rmtree(server.data / "tiers" / "tomes" / f"tome-{lost:04}")
     s3 = server.start().s3()
     all_there(s3)
     seen = run_json(server, "status")
@@ -103,7 +103,7 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     assert done(server, "scrub", str(lost)).returncode == UNAVAILABLE
 
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_tomes_read_around_total{own="lost"}' in page
+    assert 'fulgurite_tomes_read_around_total{tier="tomes",own="lost"}' in page
     command = [binary(), "tomes", "rebuild", str(lost), "--data", str(server.data)]
     rebuilding = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | KEYS)
     wait_until("its member slot moves", lambda: run_json(server, "status")["moves"] != [])
@@ -133,7 +133,7 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     server.stop()
     here = done(server, "rebuild", str((lost + 1) % TOMES))
     assert here.returncode == USAGE and "retire" in here.stderr, "as with a server"
-    server.config["tomes"]["count"] = TOMES + 1
+    server.config["tiers"]["tomes"]["count"] = TOMES + 1
     added = report(done(server, "add"))
     assert (added["tomes"], added["added"]) == (TOMES + 1, 1), added
     server.start()
@@ -152,7 +152,7 @@ def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path
     expected = {"tome": lost, "is_rebuilt": True, "pieces": pieces[lost], "bad": 0, "problems": []}
 
     server.stop()
-    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}")
+    shutil.rmtree(server.data / "tiers" / "tomes" / f"tome-{lost:04}")
     s3 = server.start().s3()
     all_there(s3)
     inventoried = done(server, "inventory", str(lost))
@@ -168,7 +168,7 @@ def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path
     assert (compared["agree"], compared["problems"]) == (1, []), compared
 
     server.stop()
-    shutil.rmtree(server.data / "tomes" / f"tome-{lost:04}" / "awake")
+    shutil.rmtree(server.data / "tiers" / "tomes" / f"tome-{lost:04}" / "awake")
     inventoried = done(server, "inventory", str(lost))
     assert inventoried.returncode == 0, f"{inventoried.stdout}{inventoried.stderr}"
     assert report(inventoried) == expected

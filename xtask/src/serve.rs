@@ -9,11 +9,14 @@ use crate::shell;
 /// Data directory when none is given.
 const DATA_DEFAULT: &str = "./fulgurite-data";
 
+/// Tiers of the profile `demo`: a small rack of simulated disks, and some tomes.
+const DEMO_TIERS: [&str; 4] = ["--tier", "rack=rack:laptop", "--tier", "tomes=tome:8"];
+
 /// Builds for release, and replaces itself by `fulgurite serve`.
 pub(crate) fn run(args: Vec<String>) -> Result<()> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
     let mut command = Command::new(shell::target().join("release/fulgurite"));
-    command.arg("serve").args(with_cold_tiers(with_data(args)));
+    command.arg("serve").args(with_tiers(with_data(args)));
     replace_process(&mut command)
 }
 
@@ -26,16 +29,13 @@ fn with_data(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// For the profile `demo`, adds a small rack of simulated disks and some tomes, unless the
-/// arguments mention these, or a configuration that may.
-fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
+/// For the profile `demo`, adds tiers, unless the arguments have some, or a configuration that may.
+fn with_tiers(mut args: Vec<String>) -> Vec<String> {
     let pair = ["--profile", "demo"];
     let is_demo =
         args.windows(2).any(|two| two == pair) || args.iter().any(|arg| arg == "--profile=demo");
-    for (name, value) in [("--rack", "laptop"), ("--tomes", "8")] {
-        if is_demo && !has_flag(&args, name) && !has_flag(&args, "--config") {
-            args.extend([name.to_owned(), value.to_owned()]);
-        }
+    if is_demo && !has_flag(&args, "--tier") && !has_flag(&args, "--config") {
+        args.extend(DEMO_TIERS.map(str::to_owned));
     }
     args
 }
@@ -61,7 +61,7 @@ fn replace_process(command: &mut Command) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{with_cold_tiers, with_data};
+    use super::{with_data, with_tiers};
 
     #[test]
     fn data_directory_is_added_only_when_missing() {
@@ -74,16 +74,16 @@ mod tests {
     #[test]
     fn demo_gets_a_rack_and_tomes_unless_configured() {
         let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let demo = "--profile demo --rack laptop --tomes 8";
-        assert_eq!(with_cold_tiers(args("--profile demo")), args(demo));
+        let demo = "--profile demo --tier rack=rack:laptop --tier tomes=tome:8";
+        assert_eq!(with_tiers(args("--profile demo")), args(demo));
         assert_eq!(
-            with_cold_tiers(args("--profile=demo")),
-            args("--profile=demo --rack laptop --tomes 8")
+            with_tiers(args("--profile=demo")),
+            args("--profile=demo --tier rack=rack:laptop --tier tomes=tome:8")
         );
         for said in
-            ["--profile desk", "--profile demo --rack none --tomes 0", "--config c --profile demo"]
+            ["--profile desk", "--profile demo --tier a=tome:8", "--config c --profile demo"]
         {
-            assert_eq!(with_cold_tiers(args(said)), args(said));
+            assert_eq!(with_tiers(args(said)), args(said));
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod client;
 
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::{
     DamagedCopy, DamagedInTier, FarStatus, JobStatus, MoveReport, SealReport, ShardLocation,
     SkippedObject, Status, VerifiedTier, VerifyReport, WaitingTier,
@@ -13,7 +14,7 @@ use fulgurite_archive::status::{
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_gateway::FullStatus;
+use fulgurite_gateway::{FullStatus, TierKind};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{
@@ -22,7 +23,7 @@ use fulgurite_terminal::output::{
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::PlatterId;
 
-pub use self::client::AdminClient;
+pub use self::client::{AdminClient, TierClient};
 
 use crate::orphans::orphans;
 
@@ -359,9 +360,9 @@ fn report_verdict(report: &VerifyReport, unreadable: u64, out: &Output) -> anyho
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let FullStatus { archive, server, has_rack, has_tomes, has_geo } = client.full_status().await?;
-    let archive_too = archive.clone();
-    out.json(&FullStatus { archive: archive_too, server, has_rack, has_tomes, has_geo })?;
+    let status = client.full_status().await?;
+    out.json(&status)?;
+    let FullStatus { archive, server, tiers } = status;
     out.text(show_status(&archive))?;
     out.text(format_args!(
         "clients    {} of {} connections; {} idle ones ended to make room",
@@ -370,14 +371,10 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
         group_digits(server.connections_ended_idle)
     ))?;
     let mut unanswered = Vec::new();
-    if has_rack {
-        unanswered.extend(show_tier("rack", client.rack().await.map(|rack| rack.reasons()), out)?);
-    }
-    if has_tomes {
-        unanswered.extend(show_tier("tomes", client.tomes().await.map(|set| set.reasons), out)?);
-    }
-    if has_geo {
-        unanswered.extend(show_tier("geo", client.geo().await.map(|geo| geo.reasons()), out)?);
+    for (name, kind) in &tiers {
+        if let Some(reasons) = tier_reasons(client, name, *kind).await {
+            unanswered.extend(show_tier(name, reasons, out)?);
+        }
     }
     if unanswered.is_empty() {
         return Ok(());
@@ -386,19 +383,44 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     Err(ExitError::new(Exit::Partial, message).into())
 }
 
+/// Returns the failures that a tier reports; `None` if its kind reports none.
+async fn tier_reasons(
+    client: &AdminClient,
+    name: &TierName,
+    kind: TierKind,
+) -> Option<anyhow::Result<Vec<String>>> {
+    Some(match kind {
+        TierKind::Rack => {
+            let found: anyhow::Result<fulgurite_rack::Snapshot> = client.tier("rack", name).await;
+            found.map(|rack| rack.reasons())
+        }
+        TierKind::Tome => {
+            let found: anyhow::Result<fulgurite_tome::objects::Snapshot> =
+                client.tier("tomes", name).await;
+            found.map(|tomes| tomes.reasons)
+        }
+        TierKind::Geo => {
+            let found: anyhow::Result<fulgurite_geo::objects::Snapshot> =
+                client.tier("geo", name).await;
+            found.map(|geo| geo.reasons())
+        }
+        TierKind::Objects => return None,
+    })
+}
+
 /// Shows the failures that a tier reports. Returns its name if it did not answer.
 fn show_tier(
-    name: &'static str,
+    name: &TierName,
     failure_report: anyhow::Result<Vec<String>>,
     out: &Output,
-) -> anyhow::Result<Option<&'static str>> {
+) -> anyhow::Result<Option<String>> {
     let (lines, unanswered) = match failure_report {
         Ok(lines) if lines.is_empty() => (vec!["well".to_owned()], None),
         Ok(lines) => (lines, None),
-        Err(error) => (vec![format!("does not answer: {error:#}")], Some(name)),
+        Err(error) => (vec![format!("does not answer: {error:#}")], Some(name.to_string())),
     };
     for line in lines {
-        out.text(format_args!("{name:<10} {line}"))?;
+        out.text(format_args!("{:<10} {line}", name.as_str()))?;
     }
     Ok(unanswered)
 }

@@ -9,7 +9,7 @@ use fulgurite_terminal::style::{self, Tone};
 use serde_json::json;
 
 use crate::config::rack::Backend;
-use crate::config::{Config, Rack, Tomes};
+use crate::config::{Config, Tier};
 
 /// The contents of the banner.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +65,8 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
         text.push_str(&format!("  trust       {}\n", certificate.display()));
     }
     text.push_str(&format!("  medium      simulated glass, profile {profile}\n"));
-    if let Some(rack) = &config.rack {
-        text.push_str(&rack_line(rack));
-    }
-    if let Some(tomes) = &config.tomes {
-        text.push_str(&tomes_line(tomes));
+    for (name, tier) in &config.tiers {
+        text.push_str(&format!("  {:<11} {}\n", name.as_str(), tier_line(tier)));
     }
     text.push('\n');
     text.push_str(&clients(file, &keys.access_key, secret));
@@ -77,21 +74,24 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     text
 }
 
-/// Describes the rack, and says so if its disks are simulated.
-fn rack_line(rack: &Rack) -> String {
-    let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
-    let what = disks_of(rack.backend);
-    format!("  rack        {}, {disks} {what}: see fulgurite rack status\n", rack.shape)
-}
-
-/// Says how many tomes there are, and which class goes to them.
-fn tomes_line(tomes: &Tomes) -> String {
-    let count = match &tomes.network {
-        Some(file) => format!("as \"{}\" has them,", file.display()),
-        None => format!("{} of", tomes.count),
-    };
-    let what = disks_of(tomes.backend);
-    format!("  tomes       {count} {what}, for GLACIER_IR: see fulgurite tomes status\n")
+/// Describes a tier, and says so if its disks are simulated.
+fn tier_line(tier: &Tier) -> String {
+    match tier {
+        Tier::Rack(rack) => {
+            let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
+            let what = disks_of(rack.backend);
+            format!("rack {}, {disks} {what}: see fulgurite rack status", rack.shape)
+        }
+        Tier::Tome(tome) => {
+            let count = match &tome.network {
+                Some(file) => format!("as \"{}\" has them,", file.display()),
+                None => format!("{} of", tome.count),
+            };
+            format!("tomes, {count} {}: see fulgurite tomes status", disks_of(tome.backend))
+        }
+        Tier::Geo(geo) => format!("sites of {}: see fulgurite geo status", geo.map.display()),
+        Tier::Objects(objects) => format!("objects in {}", objects.url),
+    }
 }
 
 const fn disks_of(backend: Backend) -> &'static str {

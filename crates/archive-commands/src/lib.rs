@@ -16,5 +16,7 @@ mod process;
 pub mod rack;
 pub mod recover;
 pub mod serve;
+mod tier;
+pub mod tier_selection;
 pub mod tome;
 pub mod tomes;

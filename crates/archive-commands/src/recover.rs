@@ -10,17 +10,16 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
-use fulgurite_gateway::ColdTiers;
-use fulgurite_rack::RackStore;
+use fulgurite_gateway::Tiers;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, note, pluralize, rate, seconds};
 use fulgurite_terminal::progress::count_bar;
-use fulgurite_tome::objects::TomeStore;
 
-use crate::config::{Config, Overrides, process_environment};
+use crate::config::tiers::tiers_folder;
+use crate::config::{Config, Overrides, TierArgs, process_environment};
 use crate::process::restrict_umask;
 use crate::serve::archive_config;
-use crate::{geo, rack, tomes};
+use crate::tier;
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -44,19 +43,14 @@ pub struct RecoverArgs {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
-    /// Rack of simulated cold disks in DATA/rack, as given to `serve`
-    #[arg(long, value_name = "SHAPE")]
-    rack: Option<String>,
-    /// Tomes with simulated disks in DATA/tomes, as given to `serve`
-    #[arg(long, value_name = "COUNT")]
-    tomes: Option<u32>,
+    #[command(flatten)]
+    tiers: TierArgs,
 }
 
 /// Runs `recover`.
 pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     restrict_umask();
-    let overrides =
-        Overrides { rack: args.rack.clone(), tomes: args.tomes, ..Overrides::default() };
+    let overrides = Overrides { tiers: args.tiers.tier.clone(), ..Overrides::default() };
     let config = Config::load(args.config.as_deref(), process_environment(), overrides)?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
@@ -66,11 +60,11 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let imported = import_platters(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", pluralize(imported, "platter")));
     }
-    let (rack, tomes) = (rack_of(&config, &args.data)?, tomes_of(&config, &args.data)?);
-    // The runtime has to live as long as the sites are used.
-    let (geo, sites) = geo::open_for_recover(&config)?.unzip();
-    let cold = ColdTiers { rack, tomes, geo };
-    let mut config = archive_config(&config, &args.data, &cold)?;
+    refuse_unnamed(&config, &args.data)?;
+    // The runtime has to live as long as the tiers are used.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let tiers = runtime.block_on(open_tiers(&config, &args.data))?;
+    let mut config = archive_config(&config, &args.data, &tiers)?;
     if let Some(file) = &args.master_key {
         config.master_key = Some(file.clone());
     }
@@ -82,51 +76,45 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         bar.set_position(progress.platters);
         bar.set_message(pluralize(progress.entries, "entry"));
     });
-    if let Some(rack) = cold.rack {
-        rack.stop();
-    }
-    if let Some(tomes) = cold.tomes {
-        tomes.stop();
-    }
-    drop((cold.geo, sites));
+    runtime.block_on(tier::close(tiers));
+    drop(runtime);
     let report = report?;
     bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     show(&report, out)
 }
 
-/// Opens the tomes that objects may be on; an error if tomes exist that nothing names.
-fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
-    if let Some(tomes) = &config.tomes {
-        return tomes::open_blocking(tomes, data).map(Some);
+/// Opens the tiers that objects may be in.
+async fn open_tiers(config: &Config, data: &Path) -> anyhow::Result<Tiers> {
+    let mut tiers = Tiers::new();
+    for (name, tier) in &config.tiers {
+        match tier::open(name, tier, data).await {
+            Ok(store) => drop(tiers.insert(name.clone(), store)),
+            Err(error) => {
+                tier::close(tiers).await;
+                return Err(error);
+            }
+        }
     }
-    let folder = data.join("tomes");
-    if !folder.join("set").exists() {
-        return Ok(None);
-    }
-    let message = format!(
-        "there are tomes in \"{}\", which nothing names: give --config FILE, or --tomes COUNT as \
-         to serve; what is on them would not come back",
-        folder.display()
-    );
-    Err(ExitError::new(Exit::Config, message).into())
+    Ok(tiers)
 }
 
-/// Opens the rack that objects may be on. An error if a rack exists that nothing names, because its
-/// objects would not be recovered.
-fn rack_of(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
-    if let Some(rack) = &config.rack {
-        return rack::open(rack, data).map(Some);
+/// Returns an error if a tier exists that nothing names, because its objects would not be
+/// recovered.
+fn refuse_unnamed(config: &Config, data: &Path) -> anyhow::Result<()> {
+    let Ok(folders) = fs::read_dir(tiers_folder(data)) else { return Ok(()) };
+    for folder in folders {
+        let folder = folder?;
+        let name = folder.file_name();
+        if config.tiers.keys().all(|known| name != known.as_str()) {
+            let message = format!(
+                "there is a tier in \"{}\", which nothing names: give --config FILE, or --tier as \
+                 to serve; what is in it would not come back",
+                folder.path().display()
+            );
+            return Err(ExitError::new(Exit::Config, message).into());
+        }
     }
-    let folder = data.join("rack");
-    if !folder.join("index").exists() {
-        return Ok(None);
-    }
-    let message = format!(
-        "there is a rack in \"{}\", which nothing names: give --config FILE, or --rack SHAPE as \
-         to serve; what is on it would not come back",
-        folder.display()
-    );
-    Err(ExitError::new(Exit::Config, message).into())
+    Ok(())
 }
 
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {

@@ -1,26 +1,23 @@
 //! `serve`: an archive and its gateway in one process, from start to graceful stop.
 //!
 //! ```text
-//! rack, tomes -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
-//!                                            SIGINT   stop: requests, archive, rack, tomes, file
+//! tiers -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
+//!                                      SIGINT   stop: requests, archive, tiers, file
 //! ```
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    AnalogOptions, ArchiveConfig, Calm, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
-    LibraryOptions, MediumOptions, MovePolicy, SealPolicy, SpaceOptions, Tariff, TierName,
-    TierOptions,
+    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
+    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff,
 };
 use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
 use fulgurite_client::server_file::{ServerFile, create_operator_keys, remove_operator_keys};
-use fulgurite_gateway::{ColdTiers, Credentials, Limits, ServerConfig, TlsConfig};
+use fulgurite_gateway::{Credentials, Limits, ServerConfig, TierStore, Tiers, TlsConfig};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
@@ -33,9 +30,8 @@ use crate::banner;
 use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
-use crate::limits::{RACK_RESTORE_CONCURRENCY, TOMES_BODY_CONCURRENCY};
 use crate::process::{fail_point, restrict_umask};
-use crate::{geo, rack, tomes};
+use crate::{rack, tier, tomes};
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -65,7 +61,7 @@ pub struct RunningServer {
     /// The archive behind it.
     archive: Archive,
     /// The tiers behind the archive.
-    cold: ColdTiers,
+    tiers: Tiers,
     /// Its endpoint.
     pub endpoint: String,
     /// Certificate to trust.
@@ -89,7 +85,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     let (mut terminate, mut interrupt) = signals()?;
     let is_first = !data.join("archive.json").exists();
     let (keys, origin) = keys(args)?;
-    let (archive, cold) = open_with_tiers(&config, data).await?;
+    let (archive, tiers) = open_with_tiers(&config, data).await?;
     if origin == KeyOrigin::New && !is_first {
         warn_of_new_keys(data);
     }
@@ -101,7 +97,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
         }
     };
     let (operator, operator_file) = operator.unzip();
-    let running = listen(&config, data, &keys, operator.as_ref(), (archive, cold)).await?;
+    let running = listen(&config, data, &keys, operator.as_ref(), (archive, tiers)).await?;
     let file = ServerFile {
         endpoint: running.endpoint.clone(),
         pid: std::process::id(),
@@ -177,36 +173,26 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 pub fn open<'a>(
     config: &'a Config,
     data: &'a Path,
-    cold: &'a ColdTiers,
+    tiers: &'a Tiers,
 ) -> CommandFuture<'a, Archive> {
-    Box::pin(async move { Ok(Archive::open(archive_config(config, data, cold)?).await?) })
+    Box::pin(async move { Ok(Archive::open(archive_config(config, data, tiers)?).await?) })
 }
 
-/// Opens rack, tomes and sites first, because they are tiers of the archive.
-async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
-    let rack = rack::open_for_serve(config, data).await?;
-    let mut cold = ColdTiers { rack, ..ColdTiers::default() };
+/// Opens the tiers first, because they are tiers of the archive.
+async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, Tiers)> {
+    let mut tiers = Tiers::new();
     let opened = async {
-        cold.tomes = tomes::open_for_serve(config, data).await?;
-        cold.geo = geo::open_for_serve(config).await?;
-        open(config, data, &cold).await
+        for (name, tier) in &config.tiers {
+            tiers.insert(name.clone(), tier::open_for_serve(name, tier, data).await?);
+        }
+        open(config, data, &tiers).await
     };
     match opened.await {
-        Ok(archive) => Ok((archive, cold)),
+        Ok(archive) => Ok((archive, tiers)),
         Err(error) => {
-            close(cold).await;
+            tier::close(tiers).await;
             Err(error)
         }
-    }
-}
-
-/// Spins the disks of rack and tomes down.
-pub async fn close(cold: ColdTiers) {
-    if let Some(rack) = cold.rack {
-        rack::close(rack).await;
-    }
-    if let Some(tomes) = cold.tomes {
-        tomes::close(tomes).await;
     }
 }
 
@@ -216,7 +202,7 @@ pub fn listen<'a>(
     data: &'a Path,
     keys: &'a KeyPair,
     operator: Option<&'a KeyPair>,
-    opened: (Archive, ColdTiers),
+    opened: (Archive, Tiers),
 ) -> CommandFuture<'a, RunningServer> {
     Box::pin(bind_and_serve(config, data, keys, operator, opened))
 }
@@ -226,14 +212,14 @@ async fn bind_and_serve(
     data: &Path,
     keys: &KeyPair,
     operator: Option<&KeyPair>,
-    (archive, cold): (Archive, ColdTiers),
+    (archive, tiers): (Archive, Tiers),
 ) -> anyhow::Result<RunningServer> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
     server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
-    server.cold = cold.clone();
+    server.tiers = tiers.clone();
     server.nonces = Some(data.join("operator.nonces"));
     server.limits = Limits::for_descriptors(descriptors::limit());
     server.tls = match &config.tls {
@@ -250,7 +236,7 @@ async fn bind_and_serve(
         Ok(server) => server,
         Err(error) => {
             let _ = archive.stop().await;
-            close(cold).await;
+            tier::close(tiers).await;
             return Err(error.into());
         }
     };
@@ -265,7 +251,7 @@ async fn bind_and_serve(
         // A dropped sender requests a stop just like a message.
         let _ = stop.await;
     })));
-    Ok(RunningServer { archive, cold, endpoint, certificate, shutdown, gateway })
+    Ok(RunningServer { archive, tiers, endpoint, certificate, shutdown, gateway })
 }
 
 impl RunningServer {
@@ -274,8 +260,7 @@ impl RunningServer {
         self.archive.failed().await
     }
 
-    /// Lets running requests finish, then stops the archive, then spins the disks of rack and tomes
-    /// down.
+    /// Lets running requests finish, then stops the archive, then spins the disks of tiers down.
     pub fn stop(self) -> CommandFuture<'static> {
         Box::pin(self.stop_all())
     }
@@ -284,11 +269,13 @@ impl RunningServer {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
         // A body on its way to tomes may wait an hour for parity: it is staged, and moved later.
-        if let Some(tomes) = &self.cold.tomes {
-            tomes.stop_waiting();
+        for tier in self.tiers.values() {
+            if let TierStore::Tome(tomes) = tier {
+                tomes.stop_waiting();
+            }
         }
         let stopped = self.archive.stop().await;
-        close(self.cold).await;
+        tier::close(self.tiers).await;
         Ok(stopped?)
     }
 }
@@ -325,7 +312,7 @@ fn absolute(path: &Path) -> PathBuf {
 pub fn archive_config(
     config: &Config,
     data: &Path,
-    cold: &ColdTiers,
+    tiers: &Tiers,
 ) -> anyhow::Result<ArchiveConfig> {
     let geometry = config.effective_geometry()?;
     let staged_bytes =
@@ -348,12 +335,10 @@ pub fn archive_config(
         },
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
-        tiers: tiers(config, cold)?,
-        acknowledged_at: config.acknowledged_at().map_err(|reason| {
-            ExitError::new(Exit::Config, format!("setting storage.acknowledged_at: {reason}"))
-        })?,
+        tiers: tier::options(config, tiers)?,
+        acknowledged_at: config.acknowledged_at()?,
         far_libraries,
-        shared: geo::shared(config, cold),
+        shared: tier::shared(config, tiers),
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,
@@ -371,40 +356,6 @@ pub fn archive_config(
         fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?
             .filter(|(name, _)| !rack::is_fail_point(name) && !tomes::is_fail_point(name)),
     })
-}
-
-/// Returns the tiers of the configuration, including rack, tomes and sites.
-fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
-    let mut tiers = config::tiers(&config.tiers, config::process_environment())
-        .map_err(|reason| ExitError::new(Exit::Config, format!("setting tiers: {reason}")))?;
-    if let Some(store) = &cold.tomes {
-        let options = TierOptions {
-            url: format!("tomes:{}", store.id()),
-            store: Some(Arc::new(store.clone()) as _),
-            with_entries: true,
-            bodies_at_once: TOMES_BODY_CONCURRENCY,
-            ..TierOptions::default()
-        };
-        tiers.insert(TierName::tomes(), options);
-    }
-    if let (Some(store), Some(geo)) = (&cold.geo, &config.geo) {
-        tiers.insert(TierName::geo(), geo::tier(store, geo));
-    }
-    if let (Some(store), Some(rack)) = (&cold.rack, &config.rack) {
-        let rack_store = store.clone();
-        let config::rack::Moves { calm_age, age, bytes } = rack.moves;
-        let calm = Calm::new(move || rack_store.is_calm());
-        let options = TierOptions {
-            url: format!("rack:{}", store.rack()),
-            store: Some(Arc::new(store.clone()) as _),
-            move_policy: MovePolicy::Deferred { calm_age, age, bytes, calm },
-            with_entries: true,
-            restores_at_once: RACK_RESTORE_CONCURRENCY,
-            ..TierOptions::default()
-        };
-        tiers.insert(TierName::rack(), options);
-    }
-    Ok(tiers)
 }
 
 /// Returns the fidelity of the medium.

@@ -38,15 +38,15 @@ const POINTS: [(&str, &[u32]); 6] = [
 const PATHS: [&str; 24] = [
     "credentials.part",
     "credentials.toml",
-    "rack/ledger.new",
-    "rack/ledger",
-    "rack/index",
-    "rack/staging",
-    "tomes/lock",
-    "tomes/set",
-    "tomes/tome-0000/awake",
-    "tomes/tome-0007/spin-ups.jsonl",
-    "tomes/index",
+    "tiers/rack/ledger.new",
+    "tiers/rack/ledger",
+    "tiers/rack/index",
+    "tiers/rack/staging",
+    "tiers/tomes/lock",
+    "tiers/tomes/set",
+    "tiers/tomes/tome-0000/awake",
+    "tiers/tomes/tome-0007/spin-ups.jsonl",
+    "tiers/tomes/index",
     "lock",
     "catalog",
     "platters",
@@ -115,7 +115,7 @@ fn disks_of_a_lost_index_are_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     kill_at(&data, "server.json");
-    let index = data.join("rack/index");
+    let index = data.join("tiers/rack/index");
     std::fs::remove_dir_all(&index).unwrap();
     std::fs::create_dir(&index).unwrap();
     let before = texts(&data, "fulgurite-disk.json");
@@ -168,7 +168,8 @@ fn start(data: &Path, point: Option<&str>) -> Child {
         }
     }
     command.args([SERVER, "--listen", "127.0.0.1:0", "--profile", "demo", "--tls", "auto"]);
-    command.args(["--rack", "laptop", "--tomes", &TOMES.to_string(), "--data"]).arg(data);
+    command.args(["--tier", "rack=rack:laptop", "--tier", &format!("tomes=tome:{TOMES}")]);
+    command.arg("--data").arg(data);
     command.env("FULGURITE_FAIL_POINT", point.unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()

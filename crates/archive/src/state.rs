@@ -39,7 +39,7 @@ use crate::restore::watch::FailedRestore;
 use crate::rows::accounting::Retired;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
-use crate::tiers::{Tiers, far_libraries};
+use crate::tiers::{Tiers, far_libraries, refuse_missing};
 use crate::{ArchiveError, Result};
 
 /// Advice for a catalog that is partly unreadable.
@@ -157,7 +157,10 @@ impl ArchiveState {
         let may_create_key = !key_files::any_exists(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config)?;
-        let accept = |view: &dyn ReadView| refuse_older(&paths, identity.archive, view);
+        let accept = |view: &dyn ReadView| {
+            refuse_older(&paths, identity.archive, view)?;
+            refuse_missing(&config, view)
+        };
         let kv = Arc::new(open_catalog(&paths.catalog(), &space, &accept)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
         key_files::warn_if_same_disk(&config);

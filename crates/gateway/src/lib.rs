@@ -21,6 +21,7 @@ mod request;
 mod s3;
 mod server;
 mod status;
+mod tiers;
 
 pub use fulgurite_units::ErrorKind;
 
@@ -28,5 +29,6 @@ pub use admin::{Nonce, OperatorCall};
 pub use credentials::Credentials;
 pub use error::{GatewayError, Result};
 pub use limits::Limits;
-pub use server::{ColdTiers, Server, ServerConfig, TlsConfig, bind};
+pub use server::{Server, ServerConfig, TlsConfig, bind};
 pub use status::{FullStatus, ServerStatus};
+pub use tiers::{TierKind, TierStore, Tiers};

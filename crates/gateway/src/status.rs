@@ -1,7 +1,12 @@
 //! The status of a running server, as `GET /-/admin/status` and `/metrics` show it.
 
+use std::collections::BTreeMap;
+
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::Status;
 use serde::{Deserialize, Serialize};
+
+use crate::TierKind;
 
 /// The status of the server's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,13 +27,7 @@ pub struct FullStatus {
     pub archive: Status,
     /// The status of the server's connections.
     pub server: ServerStatus,
-    /// Whether there is a rack of cold disks, whose status has calls of its own.
+    /// The kind of each tier, by name. Their own states have calls of their own.
     #[serde(default)]
-    pub has_rack: bool,
-    /// Whether there is a set of tomes, whose status has calls of its own.
-    #[serde(default)]
-    pub has_tomes: bool,
-    /// Whether there is a namespace over several sites, whose status has a call of its own.
-    #[serde(default)]
-    pub has_geo: bool,
+    pub tiers: BTreeMap<TierName, TierKind>,
 }

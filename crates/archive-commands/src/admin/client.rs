@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use fulgurite_archive::Verification;
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::{
     MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifyReport,
 };
@@ -11,9 +12,7 @@ use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::{Remote, RemoteArgs};
 use fulgurite_client::s3::{http_builder, percent_encode};
 use fulgurite_client::server_file::ServerFile;
-use fulgurite_disks::{PlaceId, SpinUp};
 use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall};
-use fulgurite_rack::Snapshot;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress::polled_bar;
@@ -31,6 +30,43 @@ pub struct AdminClient {
     http: reqwest::Client,
     endpoint: String,
     keys: Credentials,
+}
+
+/// A client for one tier of a server.
+#[derive(Debug)]
+pub struct TierClient {
+    server: AdminClient,
+    /// Its name; `None` for the only tier of the kind that is asked for.
+    name: Option<TierName>,
+}
+
+impl TierClient {
+    /// Returns a client for the tier `name` of `server`.
+    #[must_use]
+    pub const fn new(server: AdminClient, name: Option<TierName>) -> Self {
+        Self { server, name }
+    }
+
+    /// Returns what the tier answers to a call that shows state: `rack`, `tomes-ledger`, ...
+    pub async fn get<T: DeserializeOwned>(&self, call: &str) -> anyhow::Result<T> {
+        self.server.get(call, &self.query(None)).await
+    }
+
+    /// Runs a long call of the tier: `rack-verify` and the like, with `target` as `place` or
+    /// `tome`.
+    pub async fn run<T: DeserializeOwned>(
+        &self,
+        call: &'static str,
+        target: Option<(&'static str, String)>,
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        self.server.run_with_progress(call, call, &self.query(target), is_quiet).await
+    }
+
+    fn query(&self, target: Option<(&'static str, String)>) -> Vec<(&'static str, String)> {
+        let name = self.name.as_ref().map(|name| ("tier", name.to_string()));
+        name.into_iter().chain(target).collect()
+    }
 }
 
 #[derive(Deserialize)]
@@ -166,6 +202,15 @@ impl AdminClient {
         self.get("status", &[]).await
     }
 
+    /// Returns the state of one tier, by a call that shows it.
+    pub async fn tier<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        name: &TierName,
+    ) -> anyhow::Result<T> {
+        self.get(call, &[("tier", name.to_string())]).await
+    }
+
     /// Returns the orphans: segments that the catalog does not reference.
     pub async fn orphans(&self) -> anyhow::Result<Vec<OrphanedSegment>> {
         self.get("orphans", &[]).await
@@ -182,53 +227,6 @@ impl AdminClient {
     pub async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardLocation>> {
         let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
         self.get("locate", &query).await
-    }
-
-    /// Returns a snapshot of the rack of cold disks.
-    pub async fn rack(&self) -> anyhow::Result<Snapshot> {
-        self.get("rack", &[]).await
-    }
-
-    /// Returns the rack's last spin-ups, the latest first.
-    pub async fn rack_ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
-        self.get("rack-ledger", &[]).await
-    }
-
-    /// Runs a long call of the rack: `rack-verify` and the like.
-    pub async fn run_rack_call<T: DeserializeOwned>(
-        &self,
-        call: &'static str,
-        place: Option<PlaceId>,
-        is_quiet: bool,
-    ) -> anyhow::Result<T> {
-        let query: Vec<_> = place.map(|place| ("place", place.to_string())).into_iter().collect();
-        self.run_with_progress(call, call, &query, is_quiet).await
-    }
-
-    /// Returns a snapshot of the set of tomes.
-    pub async fn tomes(&self) -> anyhow::Result<fulgurite_tome::objects::Snapshot> {
-        self.get("tomes", &[]).await
-    }
-
-    /// Returns a snapshot of the namespace over several sites.
-    pub async fn geo(&self) -> anyhow::Result<fulgurite_geo::objects::Snapshot> {
-        self.get("geo", &[]).await
-    }
-
-    /// Returns the tomes' last spin-ups, the latest first.
-    pub async fn tomes_ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
-        self.get("tomes-ledger", &[]).await
-    }
-
-    /// Runs a long call of the tomes: `tomes-verify` and the like.
-    pub async fn run_tomes_call<T: DeserializeOwned>(
-        &self,
-        call: &'static str,
-        tome: Option<fulgurite_tome::objects::TomeId>,
-        is_quiet: bool,
-    ) -> anyhow::Result<T> {
-        let query: Vec<_> = tome.map(|tome| ("tome", tome.get().to_string())).into_iter().collect();
-        self.run_with_progress(call, call, &query, is_quiet).await
     }
 
     /// Returns whether a server answers at all.

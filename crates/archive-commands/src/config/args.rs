@@ -3,7 +3,16 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Config, Overrides, TlsChoice, process_environment};
+use super::{Config, Overrides, TierFlag, TlsChoice, process_environment};
+
+/// Flags that add tiers to the configuration.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct TierArgs {
+    /// Tier: NAME=rack:SHAPE or NAME=tome:COUNT (simulated disks in DATA/tiers/NAME, made at the
+    /// first start), NAME=geo:MAP or NAME=objects:URL; can be repeated
+    #[arg(long, value_name = "NAME=KIND:VALUE")]
+    pub(crate) tier: Vec<TierFlag>,
+}
 
 /// Flags that select and override the configuration.
 #[derive(Clone, Debug, clap::Args)]
@@ -20,13 +29,8 @@ pub struct ConfigArgs {
     /// Platter profile: sliver, demo, desk or silica
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Rack of simulated cold disks in DATA/rack, made at the first start: laptop, shelf, pelican,
-    /// a file with a shape, or none
-    #[arg(long, value_name = "SHAPE")]
-    rack: Option<String>,
-    /// Tomes with simulated disks in DATA/tomes, made at the first start: how many, or 0
-    #[arg(long, value_name = "COUNT")]
-    tomes: Option<u32>,
+    #[command(flatten)]
+    tiers: TierArgs,
 }
 
 impl ConfigArgs {
@@ -36,8 +40,7 @@ impl ConfigArgs {
             listen: self.listen,
             tls: self.tls.clone(),
             profile: self.profile.clone(),
-            rack: self.rack.clone(),
-            tomes: self.tomes,
+            tiers: self.tiers.tier.clone(),
         };
         Ok(Config::load(self.config.as_deref(), process_environment(), overrides)?)
     }

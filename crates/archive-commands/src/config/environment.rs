@@ -3,14 +3,13 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::rack::Backend;
-use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
+use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
-/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
-/// `[rack.places]`, `[tomes]` and `[geo]` can be set in files only.
-const SETTINGS: [(&str, Setter); 44] = [
+/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[classes]` and
+/// `[tiers]` can be set in files only.
+const SETTINGS: [(&str, Setter); 36] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -49,14 +48,6 @@ const SETTINGS: [(&str, Setter); 44] = [
     ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
     ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
     ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
-    ("FULGURITE_RACK_BACKEND", |c, v| set_backend(&mut rack(c).backend, v)),
-    ("FULGURITE_RACK_DEVICE", |c, v| set_some(&mut rack(c).device, v)),
-    ("FULGURITE_RACK_DIRECTORY", |c, v| set_some(&mut rack(c).directory, v)),
-    ("FULGURITE_RACK_DISKS", |c, v| set_some(&mut rack(c).disks, v)),
-    ("FULGURITE_RACK_IDLE", |c, v| set(&mut rack(c).idle, v)),
-    ("FULGURITE_RACK_SHAPE", |c, v| set(&mut rack(c).shape, v)),
-    ("FULGURITE_RACK_TIME_SCALE", |c, v| set_ratio(&mut rack(c).time_scale, v)),
-    ("FULGURITE_RACK_VERIFY", |c, v| set(&mut rack(c).verify, v)),
 ];
 
 /// Variables with this prefix that other parts of the program read.
@@ -112,11 +103,6 @@ fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Res
     Ok(())
 }
 
-/// Returns the rack; setting a variable of the rack creates one.
-fn rack(config: &mut Config) -> &mut Rack {
-    config.rack.get_or_insert_with(Rack::default)
-}
-
 /// Sets comma-separated paths, with or without the file's brackets and quotes.
 #[expect(clippy::unnecessary_wraps, reason = "a setter like the others")]
 fn set_paths(field: &mut Vec<std::path::PathBuf>, value: &str) -> Result<(), String> {
@@ -155,15 +141,6 @@ fn set_engine(field: &mut Engine, value: &str) -> Result<(), String> {
         "builtin" => Engine::BuiltIn,
         "onnxruntime" => Engine::OnnxRuntime,
         _ => return Err(format!("\"{value}\" is neither builtin nor onnxruntime")),
-    };
-    Ok(())
-}
-
-fn set_backend(field: &mut Backend, value: &str) -> Result<(), String> {
-    *field = match value {
-        "simulated" => Backend::Simulated,
-        "linux" => Backend::Linux,
-        _ => return Err(format!("\"{value}\" is neither simulated nor linux")),
     };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `[geo]`: a namespace over several sites, and this archive's own folder in it.
+//! `[tiers.NAME]` of kind `geo`: a namespace over several sites, and this archive's own folder in it.
 //!
 //! The sites are listed in a file of its own, the map of sites (docs/geo.md), since the sites agree
 //! on it. Creating, opening and querying the namespace is in `crate::geo`.
@@ -9,10 +9,7 @@ use fulgurite_archive::BucketName;
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
-
-/// Name of its tier.
-pub const TIER: &str = "geo";
+use super::{ConfigError, refuse};
 
 /// The folder of the namespace that holds shared buckets.
 const SHARED: &str = "shared";
@@ -23,7 +20,7 @@ const SHARED_MAX: usize = 100;
 /// Smallest cache: fragments of the largest chunks must fit its share.
 const CACHE_BYTES_MIN: u64 = 64 << 20;
 
-/// `[geo]`
+/// A tier of kind `geo`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Geo {
@@ -70,10 +67,8 @@ impl Default for Geo {
 impl Geo {
     /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let refuse =
-            |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });
         if self.map.as_os_str().is_empty() {
-            return refuse("geo.map", "name the file of the map of sites");
+            return refuse("map", "name the file of the map of sites");
         }
         let is_plain =
             |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'/';
@@ -81,29 +76,29 @@ impl Geo {
         if !self.folder.bytes().all(is_plain) || parts().any(str::is_empty) {
             let reason =
                 "write lower-case letters, digits and hyphens, with slashes between folders";
-            return refuse("geo.folder", reason);
+            return refuse("folder", reason);
         }
         if parts().next() == Some(SHARED) {
-            return refuse("geo.folder", "\"shared\" is the folder of shared buckets");
+            return refuse("folder", "\"shared\" is the folder of shared buckets");
         }
         if self.shared.is_empty() != self.shared_key.is_none() {
             let reason = "shared buckets need a key, which all archives have that share them";
-            return refuse("geo.shared_key", reason);
+            return refuse("shared_key", reason);
         }
         if self.shared.len() > SHARED_MAX {
-            return refuse("geo.shared", "at most 100 buckets");
+            return refuse("shared", "at most 100 buckets");
         }
         if self.cache.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
-            return refuse("geo.cache", "name a folder, or leave it out");
+            return refuse("cache", "name a folder, or leave it out");
         }
         if self.cache_size.get() < CACHE_BYTES_MIN {
-            return refuse("geo.cache_size", "it must be at least 64MiB");
+            return refuse("cache_size", "it must be at least 64MiB");
         }
         if self.heal_every == Duration::ZERO {
-            return refuse("geo.heal_every", "it must be longer than zero");
+            return refuse("heal_every", "it must be longer than zero");
         }
         if self.collect_every < self.heal_every {
-            return refuse("geo.collect_every", "it must be at least geo.heal_every");
+            return refuse("collect_every", "it must be at least heal_every");
         }
         Ok(())
     }

@@ -9,33 +9,30 @@ mod environment;
 pub mod geo;
 mod policy;
 pub mod rack;
-mod tiers;
+pub mod tiers;
 mod tls;
-pub mod tomes;
+pub mod tome;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fulgurite_archive::config::{
-    Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT, TierName,
+    Classes, EngineChoice, QueueAddress, SHARD_SIZE_DEFAULT, TierName,
 };
 use fulgurite_glass_core::control::{LibraryShape, Movement, Policy};
 use fulgurite_platter::Geometry;
 use fulgurite_units::{ByteCount, Duration, Ratio, settings};
 use serde::{Deserialize, Serialize};
 
-pub use args::ConfigArgs;
+pub use args::{ConfigArgs, TierArgs};
 use decode::Prices;
 pub use environment::process_environment;
 pub use geo::Geo;
 pub use rack::Rack;
-pub(crate) use tiers::tiers;
+pub use tiers::{Tier, TierConfig, TierFlag};
 pub use tls::TlsChoice;
-pub use tomes::Tomes;
-
-/// Value of `--rack` for no rack.
-const NO_RACK: &str = "none";
+pub use tome::Tome;
 
 /// All settings of `serve`, as in the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,18 +65,9 @@ pub struct Config {
     /// The tier of each storage class.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) classes: BTreeMap<String, tiers::Class>,
-    /// Tiers of objects, by name.
+    /// Tiers besides the built-in ones, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) tiers: BTreeMap<String, tiers::Tier>,
-    /// A rack of cold disks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rack: Option<Rack>,
-    /// A set of tomes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tomes: Option<Tomes>,
-    /// A namespace over several sites.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub geo: Option<Geo>,
+    pub tiers: BTreeMap<TierName, Tier>,
 }
 
 /// `[seal]`
@@ -286,9 +274,29 @@ pub enum ConfigError {
     #[error("environment variable {name}: {reason}")]
     Environment { name: String, reason: String },
     #[error("setting {name}: {reason}")]
-    Value { name: &'static str, reason: String },
+    Value { name: String, reason: String },
     #[error("configuration cannot be shown")]
     Unshowable { source: toml::ser::Error },
+}
+
+impl ConfigError {
+    /// Names a setting of a tier by its path in the file.
+    pub(crate) fn in_tier(self, tier: &TierName) -> Self {
+        match self {
+            Self::Value { name, reason } => {
+                Self::Value { name: format!("tiers.{tier}.{name}"), reason }
+            }
+            Self::Unreadable { .. }
+            | Self::Syntax { .. }
+            | Self::Environment { .. }
+            | Self::Unshowable { .. } => self,
+        }
+    }
+}
+
+/// Refuses the value of a setting.
+fn refuse<T>(name: &str, reason: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError::Value { name: name.to_owned(), reason: reason.into() })
 }
 
 impl Default for Config {
@@ -307,9 +315,6 @@ impl Default for Config {
             geometry: None,
             classes: BTreeMap::new(),
             tiers: BTreeMap::new(),
-            rack: None,
-            tomes: None,
-            geo: None,
         }
     }
 }
@@ -353,10 +358,8 @@ pub struct Overrides {
     pub tls: Option<TlsChoice>,
     /// `--profile`
     pub profile: Option<String>,
-    /// `--rack`
-    pub rack: Option<String>,
-    /// `--tomes`; 0 for none.
-    pub tomes: Option<u32>,
+    /// `--tier`
+    pub tiers: Vec<TierFlag>,
 }
 
 impl Config {
@@ -372,7 +375,7 @@ impl Config {
             None => Self::default(),
         };
         environment::apply(&mut config, environment)?;
-        config.apply_overrides(overrides);
+        config.apply_overrides(overrides)?;
         config.set_defaults()?;
         config.validate()?;
         Ok(config)
@@ -383,6 +386,7 @@ impl Config {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
+        tiers::refuse_tables_of_kinds(&text)?;
         Self::parse(&text).map_err(|source| ConfigError::Syntax { path: shown, source })
     }
 
@@ -401,11 +405,11 @@ impl Config {
         match &self.geometry {
             Some(geometry) => Ok(geometry.clone()),
             None => Geometry::profile(&self.profile)
-                .map_err(|error| ConfigError::Value { name: "profile", reason: error.to_string() }),
+                .or_else(|error| refuse("profile", error.to_string())),
         }
     }
 
-    fn apply_overrides(&mut self, overrides: Overrides) {
+    fn apply_overrides(&mut self, overrides: Overrides) -> Result<(), ConfigError> {
         if let Some(listen) = overrides.listen {
             self.listen = listen;
         }
@@ -416,16 +420,14 @@ impl Config {
             self.profile = profile;
             self.geometry = None;
         }
-        match overrides.rack.as_deref() {
-            Some(NO_RACK) => self.rack = None,
-            Some(shape) => self.rack = Some(Rack::simulated(shape.to_owned())),
-            None => {}
+        let mut names = BTreeSet::new();
+        for TierFlag { name, tier } in overrides.tiers {
+            if !names.insert(name.clone()) {
+                return refuse("tiers", format!("--tier gives \"{name}\" twice"));
+            }
+            self.tiers.insert(name, tier);
         }
-        match overrides.tomes {
-            Some(0) => self.tomes = None,
-            Some(count) => self.tomes = Some(Tomes::simulated(count)),
-            None => {}
-        }
+        Ok(())
     }
 
     /// Sets the default of `staged_bytes`: a set too large for the logs is sealed before they are
@@ -439,43 +441,41 @@ impl Config {
 
     /// Returns the effective table of classes.
     pub fn effective_classes(&self) -> Result<Classes, ConfigError> {
-        let reason = |reason| ConfigError::Value { name: "classes", reason };
-        let has = (self.rack.is_some(), self.tomes.is_some(), self.geo.is_some());
-        tiers::classes(&self.classes, has).map_err(reason)
+        tiers::classes(&self.classes, &self.tiers).or_else(|reason| refuse("classes", reason))
     }
 
     /// Returns the tier at which puts are acknowledged; `None` if it is the log.
-    pub fn acknowledged_at(&self) -> Result<Option<TierName>, String> {
+    pub fn acknowledged_at(&self) -> Result<Option<TierName>, ConfigError> {
         let Some(name) = &self.storage.acknowledged_at else { return Ok(None) };
-        match name.as_str() {
-            rack::TIER | tomes::TIER => Err(format!(
-                "disks of \"{name}\" sleep, and each put would wake some; name \"geo\", or one of \
-                 [tiers]"
-            )),
-            geo::TIER if self.geo.is_some() => Ok(Some(TierName::geo())),
-            geo::TIER => Err("there are no sites; name their map in [geo]".to_owned()),
-            name if self.tiers.contains_key(name) => {
-                TierName::new(name).map(Some).map_err(|error| error.to_string())
-            }
-            name => Err(format!("\"{name}\" is none of [tiers], and is not \"geo\"")),
-        }
+        let reason = match self.tier(name) {
+            Some((name, Tier::Geo(_) | Tier::Objects(_))) => return Ok(Some(name.clone())),
+            Some((_, Tier::Rack(_) | Tier::Tome(_))) => format!(
+                "disks of \"{name}\" sleep, and each put would wake some; name a tier of kind geo \
+                 or objects"
+            ),
+            None => format!("\"{name}\" is none of [tiers]"),
+        };
+        refuse("storage.acknowledged_at", reason)
+    }
+
+    fn tier(&self, name: &str) -> Option<(&TierName, &Tier)> {
+        self.tiers.iter().find(|(known, _)| known.as_str() == name)
     }
 
     /// Returns the tiers that keep redundancy platters, and how many of each set.
     pub fn far_libraries(&self) -> Result<(Vec<TierName>, u16), ConfigError> {
-        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let has = self.effective_geometry()?.set_redundancy_platters;
         let mut names = Vec::new();
         for name in &self.seal.far_libraries {
-            if !self.tiers.contains_key(name) {
-                return refuse("seal.far_libraries", format!("\"{name}\" is none of [tiers]"));
-            }
-            match TierName::new(name) {
-                Ok(name) if names.contains(&name) => {
+            match self.tier(name) {
+                Some((name, Tier::Objects(_))) if names.contains(name) => {
                     return refuse("seal.far_libraries", format!("\"{name}\" is named twice"));
                 }
-                Ok(name) => names.push(name),
-                Err(error) => return refuse("seal.far_libraries", error.to_string()),
+                Some((name, Tier::Objects(_))) => names.push(name.clone()),
+                Some((_, Tier::Rack(_) | Tier::Tome(_) | Tier::Geo(_))) | None => {
+                    let reason = format!("\"{name}\" is none of [tiers] of kind objects");
+                    return refuse("seal.far_libraries", reason);
+                }
             }
         }
         match self.seal.far_redundancy {
@@ -494,30 +494,11 @@ impl Config {
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
-        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let geometry = self.effective_geometry()?;
-        for (class, home, _) in self.effective_classes()?.iter() {
-            if let Home::Tier(name) = home
-                && !self.tiers.contains_key(name.as_str())
-                && ![rack::TIER, tomes::TIER, geo::TIER].contains(&name.as_str())
-            {
-                let class = class.name();
-                return refuse(
-                    "classes",
-                    format!("{class} goes to \"{name}\", which [tiers] has not"),
-                );
-            }
-        }
-        if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
-            return refuse("tiers", error);
-        }
+        self.effective_classes()?;
+        tiers::validate(&self.tiers)?;
         self.far_libraries()?;
-        if let Err(error) = self.acknowledged_at() {
-            return refuse("storage.acknowledged_at", error);
-        }
-        self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
-        self.tomes.as_ref().map_or(Ok(()), Tomes::validate)?;
-        self.geo.as_ref().map_or(Ok(()), Geo::validate)?;
+        self.acknowledged_at()?;
         if let Err(error) = geometry.validate() {
             return refuse("geometry", error.to_string());
         }

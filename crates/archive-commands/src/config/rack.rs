@@ -1,4 +1,4 @@
-//! `[rack]`: a rack of cold disks, its shape, and the location of each of its disks.
+//! `[tiers.NAME]` of kind `rack`: a rack of cold disks, its shape, and the location of each of its disks.
 //!
 //! Creating, opening and querying it is in `crate::rack`.
 
@@ -16,18 +16,16 @@ use serde::{Deserialize, Serialize};
 
 pub use self::delay::Delay;
 pub(crate) use self::places::Place;
-use super::ConfigError;
+use super::{ConfigError, refuse};
 
-/// Name of its tier.
-pub const TIER: &str = "rack";
 /// Shortest interval for verifying a whole rack.
 const VERIFY_MIN: Duration = Duration::from_secs(3600);
 
-/// `[rack]`
+/// A tier of kind `rack`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rack {
-    /// Directory of index, ledger and staging; by default DATA/rack.
+    /// Directory of index, ledger and staging; by default DATA/tiers/NAME.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// `laptop`, `shelf` or `pelican`, or a file (TOML) with a custom shape.
@@ -68,7 +66,7 @@ pub struct Rack {
     pub(crate) places: BTreeMap<String, Place>,
 }
 
-/// `[rack.moves]`: groups are spun up for many bodies at once, while there are no reads.
+/// `moves`: groups are spun up for many bodies at once, while there are no reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Moves {
@@ -126,8 +124,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Returns the settings of `--rack SHAPE`: simulated disks below the data directory, ten times
-    /// as fast as Pelican's, created at the first start.
+    /// Returns the settings of `--tier NAME=rack:SHAPE`: simulated disks below the data directory,
+    /// ten times as fast as Pelican's, created at the first start.
     pub(super) fn simulated(shape: String) -> Self {
         Self {
             shape,
@@ -139,26 +137,21 @@ impl Rack {
         }
     }
 
-    /// Returns the directory of the index, for an archive in `data`.
-    pub fn folder(&self, data: &Path) -> PathBuf {
-        self.directory.clone().unwrap_or_else(|| data.join("rack"))
-    }
-
     /// Returns the effective shape.
     pub fn effective_shape(&self) -> Result<Shape, ConfigError> {
-        let refuse = |reason| ConfigError::Value { name: "rack.shape", reason };
+        let invalid = |reason| ConfigError::Value { name: "shape".to_owned(), reason };
         if presets::names().any(|name| name == self.shape) {
-            return presets::shape(&self.shape).map_err(|error| refuse(error_chain(&error)));
+            return presets::shape(&self.shape).map_err(|error| invalid(error_chain(&error)));
         }
         let known = presets::names().collect::<Vec<_>>().join(", ");
         let text = std::fs::read_to_string(&self.shape).map_err(|error| {
-            refuse(format!(
+            invalid(format!(
                 "\"{}\" is none of {known}, and cannot be read as a file: {error}",
                 self.shape
             ))
         })?;
         Shape::parse(&text)
-            .map_err(|error| refuse(format!("\"{}\": {}", self.shape, error_chain(&error))))
+            .map_err(|error| invalid(format!("\"{}\": {}", self.shape, error_chain(&error))))
     }
 
     /// Returns how often its groups are verified.
@@ -191,44 +184,42 @@ impl Rack {
 
     /// Rejects invalid settings, before anything is opened.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let refuse =
-            |name, reason: &str| Err(ConfigError::Value { name, reason: reason.to_owned() });
         let shape = self.effective_shape()?;
         if self.policy.idle.is_some() {
-            return refuse("rack.policy.idle", "set it one table higher, as rack.idle");
+            return refuse("policy.idle", "set it one table higher, as idle");
         }
         if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
             return refuse(
-                "rack.verify",
+                "verify",
                 "to read all that lies on a rack takes days: give an hour or more, or \"never\"",
             );
         }
         if self.rated_spinups == Some(0) {
-            return refuse("rack.rated_spinups", "data sheets say 300000 or more; leave it out");
+            return refuse("rated_spinups", "data sheets say 300000 or more; leave it out");
         }
         if self.verify.time().is_none() && self.policy.spin_ups != SpinUps::All {
             return refuse(
-                "rack.verify",
-                "with rack.policy.spin_ups = \"needed\" reads do not look at all stacks, so that \
-                 what is lost is found by verifications alone: \"never\" would be never",
+                "verify",
+                "with policy.spin_ups = \"needed\" reads do not look at all stacks, so that what \
+                 is lost is found by verifications alone: \"never\" would be never",
             );
         }
-        let roots = self.roots(&shape, Path::new("DATA/rack"))?;
+        let roots = self.roots(&shape, Path::new("DATA/tiers/NAME"))?;
         match self.backend {
             Backend::Simulated => {
                 let has_devices = self.device.is_some() || self.smartctl.is_some();
                 if has_devices || self.places.values().any(Place::has_device) {
                     let reason = "simulated disks have no devices; write backend = \"linux\" if \
                                   they are real";
-                    return refuse("rack.device", reason);
+                    return refuse("device", reason);
                 }
                 Ok(())
             }
             Backend::Linux if self.make => {
-                refuse("rack.make", "real disks are taken by `fulgurite rack init` alone")
+                refuse("make", "real disks are taken by `fulgurite tier init` alone")
             }
             Backend::Linux if self.time_scale != Ratio::ZERO => {
-                refuse("rack.time_scale", "it applies to simulated disks only; leave it out")
+                refuse("time_scale", "it applies to simulated disks only; leave it out")
             }
             Backend::Linux => self.devices(&shape, &roots).map(drop),
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use fulgurite_units::{ByteCount, Duration};
 
-use super::{Config, ConfigError, Overrides, TlsChoice};
+use super::{Config, ConfigError, Overrides, Tier, TierFlag, TlsChoice};
 
 fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ fn unknown_keys_are_refused_with_their_position() {
 
 #[test]
 fn far_libraries_are_tiers_and_get_most_redundancy() {
-    const TIER: &str = "[tiers.oslo]\nurl = \"file:///oslo\"\n";
+    const TIER: &str = "[tiers.oslo]\nkind = \"objects\"\nurl = \"file:///oslo\"\n";
     let seal = |seal: &str| format!("profile = \"demo\"\n[seal]\n{seal}\n{TIER}");
     let taken = |text: &str| load(&seal(text), &[]).unwrap().far_libraries().unwrap();
     assert_eq!(taken(""), (Vec::new(), 0));
@@ -248,8 +248,7 @@ fn flags_override_everything() {
         listen: Some("127.0.0.1:0".parse().unwrap()),
         tls: Some(TlsChoice::Auto),
         profile: Some("demo".to_owned()),
-        rack: None,
-        tomes: None,
+        tiers: Vec::new(),
     };
     let environment = [("FULGURITE_PROFILE".to_owned(), "silica".to_owned())];
     let config = Config::load(None, environment.into_iter(), overrides).unwrap();
@@ -323,21 +322,23 @@ fn a_policy_is_a_name_or_a_table() {
     );
 }
 
-const GEO: &str = "[geo]\nmap = \"/etc/sites.toml\"\nnear = \"lisbon\"\n";
+const GEO: &str = "[tiers.geo]\nkind = \"geo\"\nmap = \"/etc/sites.toml\"\nnear = \"lisbon\"\n";
+
+/// Returns the classes and their homes.
+fn homes(text: &str) -> Vec<String> {
+    let classes = load(text, &[]).unwrap().effective_classes().unwrap();
+    classes.iter().map(|(class, home, _)| format!("{} {home}", class.name())).collect()
+}
 
 #[test]
 fn class_on_sites_needs_a_map_of_sites() {
     let classes_config = |classes: &str| format!("{GEO}[classes]\n{classes}\n");
-    let config = load(&classes_config("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""), &[]).unwrap();
-    let classes = config.effective_classes().unwrap();
-    let homes: Vec<_> = classes.iter().map(|(class, home, _)| (class.name(), home)).collect();
-    let geo_classes = homes.iter().filter(|(_, home)| home.to_string() == "geo");
-    let geo_classes: Vec<_> = geo_classes.map(|(class, _)| *class).collect();
-    assert_eq!(geo_classes, ["STANDARD", "GLACIER_IR"]);
+    let mut rows = homes(&classes_config("STANDARD = \"geo\"\nGLACIER_IR = \"geo\""));
+    rows.retain(|row| row.ends_with(" geo"));
+    assert_eq!(rows, ["STANDARD geo", "GLACIER_IR geo"]);
     let others = "STANDARD_IA = \"online\"\nONEZONE_IA = \"online\"\nINTELLIGENT_TIERING = \"geo\"";
-    let classes = load(&classes_config(others), &[]).unwrap().effective_classes().unwrap();
-    let homes = classes.iter().map(|(class, home, _)| format!("{} {home}", class.name()));
-    let homes: Vec<_> = homes.filter(|row| !row.contains("GLACIER")).collect();
+    let mut rows = homes(&classes_config(others));
+    rows.retain(|row| !row.contains("GLACIER"));
     let expected = [
         "STANDARD online",
         "DEEP_ARCHIVE glass",
@@ -345,13 +346,10 @@ fn class_on_sites_needs_a_map_of_sites() {
         "ONEZONE_IA online",
         "INTELLIGENT_TIERING geo",
     ];
-    assert_eq!(homes, expected);
-    // No class goes there by default, and it is shown as an equivalent file.
-    let bare = load(GEO, &[]).unwrap();
-    assert!(bare.effective_classes().unwrap().iter().all(|(_, home, _)| home.to_string() != "geo"));
-    assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config);
-    check_names("[classes]\nSTANDARD = \"geo\"\n", "name their map in [geo]");
-    check_names("[tiers.geo]\nurl = \"file:///x\"\n", "is not a valid name of a tier");
+    assert_eq!(rows, expected);
+    // No class goes there by default.
+    assert!(homes(GEO).iter().all(|row| !row.ends_with(" geo")));
+    check_names("[classes]\nSTANDARD = \"geo\"\n", "STANDARD goes to \"geo\", which is none of");
 }
 
 #[track_caller]
@@ -361,19 +359,104 @@ fn check_names(text: &str, words: &str) {
 }
 
 #[test]
+fn classes_go_to_the_only_rack_and_the_only_tomes() {
+    let rack = |name: &str| format!("[tiers.{name}]\nkind = \"rack\"\n");
+    let tome = |name: &str| format!("[tiers.{name}]\nkind = \"tome\"\n");
+    let one = rack("cold") + &tome("shelf");
+    let rows = homes(&one);
+    assert!(rows.contains(&"GLACIER cold".to_owned()), "{rows:?}");
+    assert!(rows.contains(&"GLACIER_IR shelf".to_owned()), "{rows:?}");
+    let two = one.clone() + &rack("colder");
+    check_names(&two, "GLACIER could go to \"cold\" or to \"colder\"");
+    check_names(&(one.clone() + &tome("other")), "GLACIER_IR could go to \"other\" or to");
+    let rows = homes(&(two + "[classes]\nGLACIER = \"colder\"\n"));
+    assert!(rows.contains(&"GLACIER colder".to_owned()), "{rows:?}");
+    let config = load(&one, &[]).unwrap();
+    assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config, "shown as an equivalent file");
+}
+
+#[test]
+fn racks_are_read_after_a_restore_only() {
+    let classes = |rows: &str| format!("[classes]\n{rows}\n[tiers.cold]\nkind = \"rack\"\n");
+    check_names(&classes("STANDARD = \"cold\""), "are spun down");
+    let at_once = "GLACIER = { tier = \"cold\", access = \"at-once\" }";
+    check_names(&classes(at_once), "class GLACIER cannot have this access");
+    load(&classes("STANDARD = { tier = \"cold\", access = \"after-restore\" }"), &[]).unwrap();
+}
+
+#[test]
+fn invalid_tiers_are_refused_by_name() {
+    check_names("[tiers.cold]\nurl = \"file:///x\"\n", "a tier has a kind");
+    check_names("[tiers.cold]\nkind = \"tape\"\n", "\"tape\" is none of rack, tome, geo, objects");
+    check_names("[tiers.cold]\nkind = \"rack\"\nidle = \"soon\"\n", "in `idle`");
+    check_names("[tiers.cold]\nkind = \"rack\"\nshape = \"barn\"\n", "setting tiers.cold.shape");
+    for name in ["glass", "online", "Cold"] {
+        let text = format!("[tiers.{name}]\nkind = \"objects\"\nurl = \"file:///x\"\n");
+        check_names(&text, "is not a valid name of a tier");
+    }
+    let tiers = |first: &str, second: &str| format!("[tiers.a]\n{first}\n[tiers.b]\n{second}\n");
+    let objects = "kind = \"objects\"\nurl = \"file:///x\"";
+    check_names(&tiers(objects, objects), "setting tiers.b.url: \"/x\" is in use by tier \"a\"");
+    let rack = "kind = \"rack\"\ndirectory = \"/x\"";
+    let tome = "kind = \"tome\"\ndirectory = \"/x\"";
+    check_names(&tiers(rack, tome), "setting tiers.b.directory: \"/x\" is in use by tier \"a\"");
+    let disks = |directory: &str| {
+        format!("kind = \"tome\"\ndirectory = \"{directory}\"\ndisks = \"/disks/{{tome}}\"")
+    };
+    let classes = "[classes]\nGLACIER_IR = \"a\"\n";
+    let both = tiers(&disks("/x"), &disks("/y"));
+    check_names(&format!("{classes}{both}"), "setting tiers.b.disks: \"/disks/0\" is in use");
+    let geo = "kind = \"geo\"\nmap = \"/m\"\nshared = [\"films\"]\nshared_key = \"key\"";
+    check_names(&tiers(geo, geo), "setting tiers.b.folder");
+    let other = format!("{geo}\nfolder = \"other\"");
+    check_names(&tiers(geo, &other), "setting tiers.b.shared: buckets are shared at tier \"a\"");
+}
+
+#[test]
+fn flags_add_and_replace_tiers() {
+    let with = |flags: &[&str]| {
+        let tiers = flags.iter().map(|flag| flag.parse::<TierFlag>().unwrap()).collect();
+        let overrides = Overrides { tiers, ..Overrides::default() };
+        Config::load(None, std::iter::empty(), overrides)
+    };
+    let flags = ["cold=rack:laptop", "shelf=tome:8", "sites=geo:/m", "far=objects:file:///x"];
+    let config = with(&flags).unwrap();
+    let kinds: Vec<_> = config.tiers.values().map(Tier::kind).collect();
+    assert_eq!(kinds, ["rack", "objects", "tome", "geo"]);
+    let error = chain(&with(&["cold=rack:laptop", "cold=rack:shelf"]).unwrap_err());
+    assert!(error.contains("gives \"cold\" twice"), "{error}");
+    for wrong in ["cold", "cold=rack", "cold=tape:1", "cold=tome:many", "glass=rack:laptop"] {
+        assert!(wrong.parse::<TierFlag>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn tables_of_kinds_are_refused_with_the_form_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fulgurite.toml");
+    for (table, kind) in [("rack", "rack"), ("tomes", "tome"), ("geo", "geo")] {
+        std::fs::write(&path, format!("[{table}]\n")).unwrap();
+        let error = chain(&Config::read(&path).unwrap_err());
+        let expected = format!("[tiers.NAME] with kind = \"{kind}\" in place of [{table}]");
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
+#[test]
 fn invalid_site_settings_are_refused() {
-    check_names("[geo]\nnear = \"lisbon\"\n", "setting geo.map: name the file");
-    check_names(&format!("{GEO}folder = \"a//b\"\n"), "setting geo.folder: ");
-    check_names(&format!("{GEO}heal_every = \"0s\"\n"), "setting geo.heal_every: ");
-    check_names(&format!("{GEO}heal_every = \"2h\"\n"), "setting geo.collect_every: ");
-    check_names(&format!("{GEO}cache = \"\"\n"), "setting geo.cache: name a folder");
-    check_names(&format!("{GEO}cache_size = \"1MiB\"\n"), "setting geo.cache_size: ");
-    check_names(&format!("{GEO}folder = \"shared/x\"\n"), "setting geo.folder: \"shared\"");
-    check_names(&format!("{GEO}shared = [\"films\"]\n"), "setting geo.shared_key: ");
-    check_names(&format!("{GEO}shared_key = \"key\"\n"), "setting geo.shared_key: ");
-    check_names(&format!("{GEO}shared = [\"A\"]\n"), "bucket name \"A\" is not valid");
+    check_names("[tiers.geo]\nkind = \"geo\"\n", "setting tiers.geo.map: name the file");
+    let check = |settings: &str, words: &str| check_names(&format!("{GEO}{settings}\n"), words);
+    check("folder = \"a//b\"", "setting tiers.geo.folder: ");
+    check("heal_every = \"0s\"", "setting tiers.geo.heal_every: ");
+    check("heal_every = \"2h\"", "setting tiers.geo.collect_every: ");
+    check("cache = \"\"", "setting tiers.geo.cache: name a folder");
+    check("cache_size = \"1MiB\"", "setting tiers.geo.cache_size: ");
+    check("folder = \"shared/x\"", "setting tiers.geo.folder: \"shared\"");
+    check("shared = [\"films\"]", "setting tiers.geo.shared_key: ");
+    check("shared_key = \"key\"", "setting tiers.geo.shared_key: ");
+    check("shared = [\"A\"]", "bucket name \"A\" is not valid");
     let many: Vec<String> = (100..201).map(|number| format!("\"b{number}\"")).collect();
-    let many = format!("{GEO}shared_key = \"key\"\nshared = [{}]\n", many.join(", "));
-    check_names(&many, "setting geo.shared: at most 100 buckets");
-    check_names(&format!("{GEO}nearest = \"x\"\n"), "unknown field `nearest`");
+    let many = format!("shared_key = \"key\"\nshared = [{}]", many.join(", "));
+    check(&many, "setting tiers.geo.shared: at most 100 buckets");
+    check("nearest = \"x\"", "unknown field `nearest`");
 }

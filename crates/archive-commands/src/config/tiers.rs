@@ -1,23 +1,42 @@
-//! `[tiers.NAME]` and `[classes]`: tiers of objects, and the tier of each class.
+//! `[tiers.NAME]` and `[classes]`: the tiers by name, each of a kind, and the tier of each class.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use fulgurite_archive::StorageClass;
 use fulgurite_archive::config::{Access, Classes, Home, TierName, TierOptions};
-use serde::{Deserialize, Serialize};
+use fulgurite_units::settings;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::rack::TIER;
-use super::{geo, tomes};
+use super::{ConfigError, Geo, Rack, Tome, refuse};
 
 /// Prefix of variables with an option of a tier: the tier's name and the option's follow, in upper
 /// case.
 pub(super) const VARIABLE: &str = "FULGURITE_TIER_";
 
+/// The kinds of tiers.
+const KINDS: [&str; 4] = ["rack", "tome", "geo", "objects"];
+
 /// `[tiers.NAME]`
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Tier {
+    /// A rack of cold disks.
+    Rack(Box<Rack>),
+    /// A set of tomes.
+    Tome(Box<Tome>),
+    /// A namespace over several sites.
+    Geo(Box<Geo>),
+    /// A directory or a bucket.
+    Objects(Objects),
+}
+
+/// A tier of kind `objects`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Tier {
+pub struct Objects {
     /// `file:///folder`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`.
     pub url: String,
     /// CA certificates (PEM) trusted in addition to those of the system.
@@ -28,6 +47,158 @@ pub(crate) struct Tier {
     pub options: BTreeMap<String, String>,
 }
 
+impl<'de> Deserialize<'de> for Tier {
+    /// Reads the kind first, then its keys, so that errors name the key.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(from)?;
+        let kind = table.remove("kind");
+        let read = match kind.as_ref().and_then(toml::Value::as_str) {
+            Some("rack") => settings::from_table(&table).map(Self::Rack),
+            Some("tome") => settings::from_table(&table).map(Self::Tome),
+            Some("geo") => settings::from_table(&table).map(Self::Geo),
+            Some("objects") => settings::from_table(&table).map(Self::Objects),
+            Some(_) | None => {
+                let known = KINDS.join(", ");
+                return Err(D::Error::custom(match kind {
+                    Some(kind) => format!("kind {kind} is none of {known}"),
+                    None => format!("a tier has a kind: write kind = and one of {known}"),
+                }));
+            }
+        };
+        read.map_err(|error| D::Error::custom(error.to_string().trim_end()))
+    }
+}
+
+impl Tier {
+    /// Returns the name of its kind.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Rack(_) => "rack",
+            Self::Tome(_) => "tome",
+            Self::Geo(_) => "geo",
+            Self::Objects(_) => "objects",
+        }
+    }
+
+    pub(crate) fn rack(&self) -> Option<&Rack> {
+        if let Self::Rack(rack) = self { Some(rack) } else { None }
+    }
+
+    pub(crate) fn tome(&self) -> Option<&Tome> {
+        if let Self::Tome(tome) = self { Some(tome) } else { None }
+    }
+
+    pub(crate) fn geo(&self) -> Option<&Geo> {
+        if let Self::Geo(geo) = self { Some(geo) } else { None }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Rack(rack) => rack.validate(),
+            Self::Tome(tome) => tome.validate(),
+            Self::Geo(geo) => geo.validate(),
+            Self::Objects(_) => Ok(()),
+        }
+    }
+
+    /// Returns the places that only one tier may use, each with the setting that names it.
+    fn places(&self, name: &TierName) -> Result<Vec<(&'static str, PathBuf)>, ConfigError> {
+        let data = Path::new("DATA");
+        let (folder, roots) = match self {
+            Self::Geo(geo) => return Ok(vec![("folder", geo.map.join(&geo.folder))]),
+            Self::Objects(objects) => {
+                let url = objects.url.strip_prefix("file://").unwrap_or(&objects.url);
+                return Ok(vec![("url", url.into())]);
+            }
+            Self::Rack(rack) => {
+                let folder = folder(rack.directory.as_deref(), name, data);
+                let roots = rack.roots(&rack.effective_shape()?, &folder)?;
+                (folder, roots.into_values().collect())
+            }
+            Self::Tome(tome) => {
+                let folder = folder(tome.directory.as_deref(), name, data);
+                // With a file of tomes in other processes, that has the directories.
+                let roots = match tome.network {
+                    Some(_) => Vec::new(),
+                    None => tome.roots(&folder)?.into_values().collect(),
+                };
+                (folder, roots)
+            }
+        };
+        let disks = roots.into_iter().map(|root| ("disks", root));
+        Ok(std::iter::once(("directory", folder)).chain(disks).collect())
+    }
+}
+
+/// Returns the directory of a tier, by default DATA/tiers/NAME.
+fn folder(directory: Option<&Path>, name: &TierName, data: &Path) -> PathBuf {
+    directory.map_or_else(|| tiers_folder(data).join(name.as_str()), Path::to_owned)
+}
+
+/// Returns the directory that has those of tiers.
+pub(crate) fn tiers_folder(data: &Path) -> PathBuf {
+    data.join("tiers")
+}
+
+/// A tier with its settings.
+#[derive(Clone, Debug)]
+pub struct TierConfig<T> {
+    /// Its name.
+    pub name: TierName,
+    /// Its settings.
+    pub settings: T,
+    /// The directory of its index.
+    pub folder: PathBuf,
+}
+
+impl TierConfig<Rack> {
+    /// Returns the rack `name` of an archive in `data`.
+    #[must_use]
+    pub fn rack(name: &TierName, rack: &Rack, data: &Path) -> Self {
+        let folder = folder(rack.directory.as_deref(), name, data);
+        Self { name: name.clone(), settings: rack.clone(), folder }
+    }
+}
+
+impl TierConfig<Tome> {
+    /// Returns the set of tomes `name` of an archive in `data`.
+    #[must_use]
+    pub fn tome(name: &TierName, tome: &Tome, data: &Path) -> Self {
+        let folder = folder(tome.directory.as_deref(), name, data);
+        Self { name: name.clone(), settings: tome.clone(), folder }
+    }
+}
+
+/// `--tier NAME=KIND:VALUE`
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierFlag {
+    /// Its name.
+    pub name: TierName,
+    /// Its settings: the kind's defaults but for the value.
+    pub tier: Tier,
+}
+
+impl FromStr for TierFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "write NAME=rack:SHAPE, NAME=tome:COUNT, NAME=geo:MAP or NAME=objects:URL".to_owned()
+        };
+        let (name, tier) = text.split_once('=').ok_or_else(wrong)?;
+        let (kind, value) = tier.split_once(':').ok_or_else(wrong)?;
+        let tier = match kind {
+            "rack" => Tier::Rack(Box::new(Rack::simulated(value.to_owned()))),
+            "tome" => Tier::Tome(Box::new(Tome::simulated(value.parse().map_err(|_| wrong())?))),
+            "geo" => Tier::Geo(Box::new(Geo { map: value.into(), ..Geo::default() })),
+            "objects" => Tier::Objects(Objects { url: value.to_owned(), ..Objects::default() }),
+            _ => return Err(wrong()),
+        };
+        Ok(Self { name: TierName::new(name).map_err(|error| error.to_string())?, tier })
+    }
+}
+
 /// A row of `[classes]`: the name of a tier, or also the access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -36,7 +207,7 @@ pub(crate) enum Class {
     Tier(String),
     /// With explicit access.
     Row {
-        /// `online`, `glass`, `rack`, `tomes`, `geo`, or one of `[tiers]`.
+        /// `online`, `glass`, or one of `[tiers]`.
         tier: String,
         /// Whether objects can be read at once or after a restore.
         access: ClassAccess,
@@ -61,19 +232,67 @@ fn is_secret(option: &str) -> bool {
         || (contains_word("key") && !option.ends_with("key_id"))
 }
 
-/// Builds the table of classes.
+/// Rejects tables like `[rack]`, and says how a tier is written.
+pub(super) fn refuse_tables_of_kinds(text: &str) -> Result<(), ConfigError> {
+    let table: toml::Table = text.parse().unwrap_or_default();
+    for (name, kind) in [("rack", "rack"), ("tome", "tome"), ("tomes", "tome"), ("geo", "geo")] {
+        if table.contains_key(name) {
+            let reason = format!(
+                "a tier has a name: write [tiers.NAME] with kind = \"{kind}\" in place of [{name}]"
+            );
+            return refuse(name, reason);
+        }
+    }
+    Ok(())
+}
+
+/// Rejects invalid settings of tiers, before anything is opened.
+pub(super) fn validate(tiers: &BTreeMap<TierName, Tier>) -> Result<(), ConfigError> {
+    if let Err(reason) = objects(tiers, std::iter::empty()) {
+        return refuse("tiers", reason);
+    }
+    let mut owners: BTreeMap<PathBuf, &TierName> = BTreeMap::new();
+    let mut sharing: Option<&TierName> = None;
+    for (name, tier) in tiers {
+        let places = tier.validate().and_then(|()| tier.places(name));
+        for (setting, place) in places.map_err(|error| error.in_tier(name))? {
+            let reason = format!("\"{}\" is in use", place.display());
+            if let Some(other) = owners.insert(place, name).filter(|other| *other != name) {
+                let reason = format!("{reason} by tier \"{other}\"; each tier has its own");
+                return refuse(setting, reason).map_err(|error| error.in_tier(name));
+            }
+        }
+        if let Tier::Geo(geo) = tier
+            && !geo.shared.is_empty()
+            && let Some(other) = sharing.replace(name)
+        {
+            let reason = format!("buckets are shared at tier \"{other}\"; name all of them there");
+            return refuse("shared", reason).map_err(|error| error.in_tier(name));
+        }
+    }
+    Ok(())
+}
+
+/// Builds the table of classes. Without a row, `GLACIER` goes to the only rack and `GLACIER_IR` to
+/// the only set of tomes.
 pub(super) fn classes(
     rows: &BTreeMap<String, Class>,
-    (has_rack, has_tomes, has_geo): (bool, bool, bool),
+    tiers: &BTreeMap<TierName, Tier>,
 ) -> Result<Classes, String> {
     let mut classes = Classes::default();
-    if has_tomes {
-        let home = Home::Tier(TierName::tomes());
-        classes.assign(StorageClass::GlacierIr, home, None).map_err(|error| error.to_string())?;
-    }
-    if has_rack {
-        let home = Home::Tier(TierName::rack());
-        classes.assign(StorageClass::Glacier, home, None).map_err(|error| error.to_string())?;
+    for (class, kind) in [(StorageClass::GlacierIr, "tome"), (StorageClass::Glacier, "rack")] {
+        let mut names = tiers.iter().filter(|(_, tier)| tier.kind() == kind).map(|(name, _)| name);
+        let Some(name) = names.next().filter(|_| !rows.contains_key(class.name())) else {
+            continue;
+        };
+        if let Some(other) = names.next() {
+            let class = class.name();
+            return Err(format!(
+                "{class} could go to \"{name}\" or to \"{other}\": write {class} = \"{name}\""
+            ));
+        }
+        let home = Home::Tier(name.clone());
+        classes.assign(class, home, None).map_err(|error| error.to_string())?;
     }
     for (class, row) in rows {
         let class = StorageClass::parse(class).map_err(|error| error.to_string())?;
@@ -84,31 +303,13 @@ pub(super) fn classes(
         let home = match tier.as_str() {
             "online" => Home::Online,
             "glass" => Home::Glass,
-            TIER if has_rack => Home::Tier(TierName::rack()),
-            tomes::TIER if has_tomes => Home::Tier(TierName::tomes()),
-            geo::TIER if has_geo => Home::Tier(TierName::geo()),
-            geo::TIER => {
-                return Err(format!(
-                    "{} goes to several sites, and there are none; name their map in [geo], or \
-                     write another tier",
-                    class.name()
-                ));
-            }
-            tomes::TIER => {
-                return Err(format!(
-                    "{} goes to tomes, and there are none; describe them in [tomes], or write \
-                     another tier",
-                    class.name()
-                ));
-            }
-            TIER => {
-                return Err(format!(
-                    "{} goes to the rack, and there is none; describe it in [rack], or write \
-                     another tier",
-                    class.name()
-                ));
-            }
-            name => Home::Tier(TierName::new(name).map_err(|error| error.to_string())?),
+            name => match tiers.keys().find(|known| known.as_str() == name) {
+                Some(name) => Home::Tier(name.clone()),
+                None => {
+                    let class = class.name();
+                    return Err(format!("{class} goes to \"{name}\", which is none of [tiers]"));
+                }
+            },
         };
         let access = access.map(|access| match access {
             ClassAccess::AtOnce => Access::AtOnce,
@@ -116,26 +317,47 @@ pub(super) fn classes(
         });
         classes.assign(class, home, access).map_err(|error| error.to_string())?;
     }
+    refuse_direct_reads_of_racks(&classes, tiers)?;
     Ok(classes)
 }
 
-/// Returns the tiers, each with its options from `environment`.
-pub(crate) fn tiers(
-    tiers: &BTreeMap<String, Tier>,
+fn refuse_direct_reads_of_racks(
+    classes: &Classes,
+    tiers: &BTreeMap<TierName, Tier>,
+) -> Result<(), String> {
+    for (class, home, access) in classes.iter() {
+        if let Home::Tier(name) = home
+            && matches!(tiers.get(name), Some(Tier::Rack(_)))
+            && access == Access::AtOnce
+        {
+            return Err(format!(
+                "class {} cannot have this access: the disks of \"{name}\" are spun down: it can \
+                 only be read after a restore",
+                class.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the tiers of kind `objects`, each with its options from `environment`.
+pub(crate) fn objects(
+    tiers: &BTreeMap<TierName, Tier>,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<BTreeMap<TierName, TierOptions>, String> {
     let mut options = BTreeMap::new();
     for (name, tier) in tiers {
-        let name = TierName::new(name).map_err(|error| error.to_string())?;
+        let Tier::Objects(tier) = tier else { continue };
         if let Some(secret) = tier.options.keys().find(|option| is_secret(option)) {
-            let variable = format!("{}{}", prefix(&name), secret.to_ascii_uppercase());
+            let variable = format!("{}{}", prefix(name), secret.to_ascii_uppercase());
             return Err(format!(
                 "{secret} is a secret and may not be in a configuration: set {variable}, or the \
                  variable that the store's own tools read"
             ));
         }
-        let Tier { url, ca, options: known } = tier.clone();
-        options.insert(name, TierOptions { url, ca, options: known, ..TierOptions::default() });
+        let Objects { url, ca, options: known } = tier.clone();
+        let tier = TierOptions { url, ca, options: known, ..TierOptions::default() };
+        options.insert(name.clone(), tier);
     }
     for (variable, value) in environment.filter(|(name, _)| name.starts_with(VARIABLE)) {
         // If one name is a prefix of another, the longer one matches.
@@ -143,7 +365,7 @@ pub(crate) fn tiers(
         names.sort_by_key(|name| std::cmp::Reverse(name.as_str().len()));
         let found = names.into_iter().find(|name| variable.starts_with(&prefix(name))).cloned();
         let Some(tier) = found else {
-            return Err(format!("{variable} names no tier of the configuration"));
+            return Err(format!("{variable} names no tier of kind objects"));
         };
         let option = variable[prefix(&tier).len()..].to_ascii_lowercase();
         if let Some(options) = options.get_mut(&tier) {
@@ -161,9 +383,10 @@ fn prefix(tier: &TierName) -> String {
 mod tests {
     use super::*;
 
-    fn tier() -> BTreeMap<String, Tier> {
+    fn tier(options: BTreeMap<String, String>) -> BTreeMap<TierName, Tier> {
         let url = "s3://vault/cold".to_owned();
-        BTreeMap::from([("cold".to_owned(), Tier { url, ..Tier::default() })])
+        let cold = Tier::Objects(Objects { url, options, ca: None });
+        BTreeMap::from([(TierName::new("cold").unwrap(), cold)])
     }
 
     fn variables(all: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
@@ -174,26 +397,22 @@ mod tests {
     #[test]
     fn environment_options_reach_their_tier() {
         let variable = ("FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY", "hidden");
-        let found = tiers(&tier(), variables(&[variable, ("HOME", "/")])).unwrap();
+        let found = objects(&tier(BTreeMap::new()), variables(&[variable, ("HOME", "/")])).unwrap();
         let cold = &found[&TierName::new("cold").unwrap()];
         assert_eq!(cold.options["aws_secret_access_key"], "hidden");
         assert!(!format!("{cold:?}").contains("hidden"), "{cold:?}");
-        let wrong = tiers(&tier(), variables(&[("FULGURITE_TIER_WARM_AWS_REGION", "x")]));
+        let wrong =
+            objects(&tier(BTreeMap::new()), variables(&[("FULGURITE_TIER_WARM_AWS_REGION", "x")]));
         assert!(wrong.unwrap_err().contains("FULGURITE_TIER_WARM_AWS_REGION"));
     }
 
     #[test]
     fn secrets_in_the_file_are_refused() {
+        let with = |option: &str| tier([(option.to_owned(), "hidden".to_owned())].into());
         for secret in ["aws_secret_access_key", "aws_session_token", "azure_storage_account_key"] {
-            let mut tiers_ = tier();
-            let cold = tiers_.get_mut("cold").unwrap();
-            cold.options.insert(secret.to_owned(), "hidden".to_owned());
-            let error = tiers(&tiers_, variables(&[])).unwrap_err();
+            let error = objects(&with(secret), variables(&[])).unwrap_err();
             assert!(error.contains("set FULGURITE_TIER_COLD_") && !error.contains("hidden"));
         }
-        let mut tiers_ = tier();
-        let cold = tiers_.get_mut("cold").unwrap();
-        cold.options.insert("aws_access_key_id".to_owned(), "me".to_owned());
-        assert!(tiers(&tiers_, variables(&[])).is_ok());
+        assert!(objects(&with("aws_access_key_id"), variables(&[])).is_ok());
     }
 }

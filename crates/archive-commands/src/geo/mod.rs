@@ -22,6 +22,7 @@ mod verify;
 
 use std::path::PathBuf;
 
+use fulgurite_archive::config::TierName;
 use fulgurite_geo::objects::{GeoStore, MaintenanceReport, SiteEntry, UndecidedReport};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
@@ -31,13 +32,14 @@ use fulgurite_units::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-pub use self::open::{open_for_recover, open_for_serve, shared, tier};
+pub use self::open::{open, open_for_serve, shared, tier};
 
 use self::node::NodeArgs;
 use self::open::Namespace;
 use self::probe::SiteStatus;
-use crate::config::{Config, Overrides, process_environment};
+use crate::config::{Config, Overrides, Tier, process_environment};
 use crate::process::restrict_umask;
+use crate::tier_selection::{only_of_kind, tier_name};
 
 /// `geo`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -102,7 +104,7 @@ enum GeoAction {
 /// Selects the namespace.
 #[derive(Clone, Debug, clap::Args)]
 pub struct GeoArgs {
-    /// Map of sites (TOML); by default the one in [geo] of the configuration
+    /// Map of sites (TOML); by default that of the tier in the configuration
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
     /// Configuration file (TOML)
@@ -111,6 +113,9 @@ pub struct GeoArgs {
     /// Site of the map where this program runs, which is contacted first
     #[arg(long, value_name = "SITE")]
     near: Option<String>,
+    /// Name of the tier, if there are several of kind geo
+    #[arg(long, value_name = "NAME", value_parser = tier_name)]
+    name: Option<TierName>,
 }
 
 impl GeoArgs {
@@ -120,11 +125,12 @@ impl GeoArgs {
         }
         let config =
             Config::load(self.config.as_deref(), process_environment(), Overrides::default())?;
-        let geo = config.geo.ok_or_else(|| {
-            let message = "no map of sites is named: give --map FILE, or --config FILE with a \
-                           table [geo]";
-            ExitError::new(Exit::Usage, message)
-        })?;
+        if self.name.is_none() && config.tiers.values().all(|tier| tier.geo().is_none()) {
+            let message = "no map of sites is named: give --map FILE, or --config FILE with a tier \
+                           of kind geo";
+            return Err(ExitError::new(Exit::Usage, message).into());
+        }
+        let (_, geo) = only_of_kind(&config, self.name.as_ref(), ("geo", Tier::geo))?;
         Namespace::read(&geo.map, self.near.clone().or(geo.near))
     }
 

@@ -4,19 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fulgurite_archive::config::{SharedOptions, TierOptions};
+use fulgurite_archive::config::{SharedOptions, TierName, TierOptions};
 use fulgurite_archive::system_clock;
-use fulgurite_gateway::ColdTiers;
 use fulgurite_geo::objects::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_geo::remote::NetNodes;
 use fulgurite_geo::stores::{Entropy, Opener};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use object_store::prefix::PrefixStore;
-use tokio::runtime::Runtime;
 
 use super::shared::SharedSites;
-use crate::config::geo::TIER;
-use crate::config::{Config, Geo, process_environment};
+use crate::config::{Geo, process_environment};
 use crate::process::random_bytes;
 
 /// Selects a namespace by its map, as seen from one of its sites or from none.
@@ -92,16 +89,15 @@ pub(super) fn opener() -> Opener {
     Opener::new(entropy(), process_environment()).with_nodes(nodes)
 }
 
-/// Opens the namespace of the configuration for `serve`, if it has one, and starts its maintenance.
+/// Opens a namespace for `serve`, and starts its maintenance.
 ///
 /// # Errors
 /// Those of opening it.
-pub async fn open_for_serve(config: &Config) -> anyhow::Result<Option<GeoStore>> {
-    let Some(geo) = &config.geo else { return Ok(None) };
+pub async fn open_for_serve(geo: &Geo) -> anyhow::Result<GeoStore> {
     let named = Namespace::read(&geo.map, geo.near.clone())?;
     let store = named.open_with(cache(geo)?).await?;
     store.spawn_maintenance(geo.heal_every, geo.collect_every);
-    Ok(Some(store))
+    Ok(store)
 }
 
 /// Opens the cache of the configuration. Commands have none, because they inspect the sites' own
@@ -109,33 +105,24 @@ pub async fn open_for_serve(config: &Config) -> anyhow::Result<Option<GeoStore>>
 fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
     let Some(folder) = &geo.cache else { return Ok(None) };
     let cache = FragmentCache::open(folder, geo.cache_size, system_clock());
-    Ok(Some(cache.context("the cache of fragments (geo.cache)")?))
+    Ok(Some(cache.context("the cache of fragments (cache)")?))
 }
 
-/// Opens the namespace for `recover`, and returns it with the runtime for its sites.
+/// Opens a namespace for `recover`.
 ///
 /// # Errors
 /// Those of opening it.
-pub fn open_for_recover(config: &Config) -> anyhow::Result<Option<(GeoStore, Runtime)>> {
-    let Some(geo) = &config.geo else { return Ok(None) };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let store = runtime.block_on(open(geo))?;
-    Ok(Some((store, runtime)))
-}
-
-async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
+pub async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
     Namespace::read(&geo.map, geo.near.clone())?.open().await
 }
 
-/// Returns the options of buckets shared with other archives, if the configuration names some.
-pub fn shared(config: &Config, cold: &ColdTiers) -> Option<SharedOptions> {
-    let (store, geo) = (cold.geo.as_ref()?, config.geo.as_ref()?);
-    let key = geo.shared_key.clone()?;
+/// Returns the options of buckets shared with other archives, if this tier names some.
+pub fn shared(name: &TierName, store: &GeoStore, geo: &Geo) -> Option<SharedOptions> {
     Some(SharedOptions {
-        place: TIER.to_owned(),
+        place: name.to_string(),
         store: Arc::new(SharedSites::new(store.clone())),
         buckets: geo.shared.clone(),
-        key,
+        key: geo.shared_key.clone()?,
     })
 }
 

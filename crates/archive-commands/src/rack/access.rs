@@ -7,37 +7,28 @@ use fulgurite_disks::{PlaceId, SpinUp};
 use fulgurite_rack::{Found, Progress, RackStore, Report, Result, Snapshot};
 use fulgurite_terminal::progress;
 
-use super::{RackArgs, open};
-use crate::admin::AdminClient;
+use super::{configured, open};
+use crate::admin::TierClient;
+use crate::tier_selection::TierSelection;
 
 /// Access to a rack.
 #[derive(Debug)]
 pub(super) enum RackAccess {
     /// Through a running server.
-    Server(AdminClient),
+    Server(TierClient),
     /// Opened by this process.
     Store(RackStore),
 }
 
-/// Returns whether a running server has the rack.
-pub(super) async fn is_served(args: &RackArgs) -> bool {
-    find_server(args).await.is_ok_and(|server| server.is_some())
-}
-
-/// Returns the server of the data directory, if it answers.
-async fn find_server(args: &RackArgs) -> anyhow::Result<Option<AdminClient>> {
-    AdminClient::connect(&args.remote, || args.data()).await
-}
-
 /// Runs `action` with access to the rack, and closes it.
 pub(super) async fn run_with(
-    args: &RackArgs,
+    args: &TierSelection,
     action: impl AsyncFnOnce(&RackAccess) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if let Some(server) = find_server(args).await? {
+    if let Some(server) = args.server().await? {
         return action(&RackAccess::Server(server)).await;
     }
-    let store = open(&args.configured()?, &args.data()?)?;
+    let store = open(&configured(args)?)?;
     let done = action(&RackAccess::Store(store.clone())).await;
     open::close(store).await;
     done
@@ -46,21 +37,21 @@ pub(super) async fn run_with(
 impl RackAccess {
     pub(super) async fn status(&self) -> anyhow::Result<Snapshot> {
         match self {
-            Self::Server(server) => server.rack().await,
+            Self::Server(server) => server.get("rack").await,
             Self::Store(store) => Ok(store.status().await?),
         }
     }
 
     pub(super) async fn ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         match self {
-            Self::Server(server) => server.rack_ledger().await,
+            Self::Server(server) => server.get("rack-ledger").await,
             Self::Store(store) => Ok(store.ledger().await?),
         }
     }
 
     pub(super) async fn verify(&self, is_quiet: bool) -> anyhow::Result<Report> {
         match self {
-            Self::Server(server) => server.run_rack_call("rack-verify", None, is_quiet).await,
+            Self::Server(server) => server.run("rack-verify", None, is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 run_with_progress("verify", is_quiet, async move |progress| {
@@ -73,9 +64,7 @@ impl RackAccess {
 
     pub(super) async fn rebuild(&self, place: PlaceId, is_quiet: bool) -> anyhow::Result<Report> {
         match self {
-            Self::Server(server) => {
-                server.run_rack_call("rack-rebuild", Some(place), is_quiet).await
-            }
+            Self::Server(server) => server.run("rack-rebuild", target(place), is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 let work = async move |progress: Arc<Progress>| {
@@ -88,9 +77,7 @@ impl RackAccess {
 
     pub(super) async fn replace(&self, place: PlaceId, is_quiet: bool) -> anyhow::Result<Report> {
         match self {
-            Self::Server(server) => {
-                server.run_rack_call("rack-replace", Some(place), is_quiet).await
-            }
+            Self::Server(server) => server.run("rack-replace", target(place), is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 let work = async move |progress: Arc<Progress>| {
@@ -103,10 +90,14 @@ impl RackAccess {
 
     pub(super) async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
         match self {
-            Self::Server(server) => server.run_rack_call("rack-recover", None, is_quiet).await,
+            Self::Server(server) => server.run("rack-recover", None, is_quiet).await,
             Self::Store(store) => Ok(store.recover().await?),
         }
     }
+}
+
+fn target(place: PlaceId) -> Option<(&'static str, String)> {
+    Some(("place", place.to_string()))
 }
 
 /// Runs `work` and shows its progress.

@@ -10,20 +10,19 @@ mod access;
 mod open;
 mod show;
 
-use std::path::PathBuf;
-
-use fulgurite_client::remote::RemoteArgs;
 use fulgurite_disks::PlaceId;
 use fulgurite_rack::{Found, Report};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, hint, note, pluralize};
 
+pub(crate) use self::open::tier;
 pub use self::open::{close, is_fail_point, open, open_for_serve};
 
 use self::access::RackAccess;
-use crate::config::{Config, Overrides, Rack, process_environment};
+use crate::config::{Rack, Tier, TierConfig};
 use crate::process::restrict_umask;
+use crate::tier_selection::TierSelection;
 
 /// `rack`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -36,16 +35,16 @@ pub struct RackCommand {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum RackAction {
     /// Create the rack of the configuration: its index, and a file on each disk
-    Init(RackArgs),
+    Init(TierSelection),
     /// Show the state of each group, its spin-ups and their causes, and failures; spins up no disk
-    Status(RackArgs),
+    Status(TierSelection),
     /// Accept the new, empty disk in a place, and rebuild the old one's contents on it
     Replace {
         /// Number of the place
         #[arg(value_name = "PLACE")]
         place: u32,
         #[command(flatten)]
-        args: RackArgs,
+        args: TierSelection,
     },
     /// Give up the disk of a place for good, and rebuild its contents on the others of its group
     Rebuild {
@@ -53,45 +52,20 @@ enum RackAction {
         #[arg(value_name = "PLACE")]
         place: u32,
         #[command(flatten)]
-        args: RackArgs,
+        args: TierSelection,
     },
     /// Show the last spin-ups: when, which disks, and why; spins up no disk
-    Ledger(RackArgs),
+    Ledger(TierSelection),
     /// Read every blob whole, group after group, and rebuild lost stacks
-    Verify(RackArgs),
+    Verify(TierSelection),
     /// Scan all disks for blobs that the index does not know, for instance after it was lost
-    Recover(RackArgs),
+    Recover(TierSelection),
 }
 
-/// Selects a rack: that of a running server, or one of a configuration.
-#[derive(Clone, Debug, clap::Args)]
-pub struct RackArgs {
-    /// Configuration file (TOML), when no server runs
-    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
-    config: Option<PathBuf>,
-    /// Rack of simulated cold disks in DATA/rack, as given to `serve`, when no server runs
-    #[arg(long, value_name = "SHAPE")]
-    rack: Option<String>,
-    #[command(flatten)]
-    remote: RemoteArgs,
-}
-
-impl RackArgs {
-    fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || ExitError::new(Exit::Usage, "no rack is named: pass --data DIR");
-        Ok(self.remote.data.clone().ok_or_else(missing)?)
-    }
-
-    /// Returns the rack of the configuration.
-    fn configured(&self) -> anyhow::Result<Rack> {
-        let overrides = Overrides { rack: self.rack.clone(), ..Overrides::default() };
-        let config = Config::load(self.config.as_deref(), process_environment(), overrides)?;
-        config.rack.ok_or_else(|| {
-            let message = "no server runs there, and no configuration names a rack: give --config \
-                           FILE with a table [rack], or --rack SHAPE";
-            ExitError::new(Exit::Config, message).into()
-        })
-    }
+/// Returns the rack of the configuration.
+fn configured(args: &TierSelection) -> anyhow::Result<TierConfig<Rack>> {
+    let (name, rack) = args.configured("rack", Tier::rack)?;
+    Ok(TierConfig::rack(&name, &rack, &args.data()?))
 }
 
 /// Runs `rack`.
@@ -145,21 +119,21 @@ async fn run(args: &RackCommand, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-async fn init(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
-    let (rack, data) = (args.configured()?, args.data()?);
-    let was_made = open::is_made(&rack, &data);
-    let made = open::make(&rack, &data).await?;
+async fn init(args: &TierSelection, out: &Output) -> anyhow::Result<()> {
+    let rack = configured(args)?;
+    let was_made = open::is_made(&rack);
+    let made = open::make(&rack).await?;
     out.json(&made)?;
     let (what, disks) = (if was_made { "is whole" } else { "is made" }, made.disks as u64);
     out.text(format_args!("rack {} {what}, of {}", made.rack, pluralize(disks, "disk")))
 }
 
 /// Adds blobs that an existing index does not know; a lost index is recreated first.
-async fn recover(args: &RackArgs, out: &Output) -> anyhow::Result<()> {
-    if args.remote.endpoint.is_none() && !access::is_served(args).await {
-        let (rack, data) = (args.configured()?, args.data()?);
-        if !open::is_begun(&rack, &data)? {
-            let id = open::adopt(&rack, &data).await?;
+async fn recover(args: &TierSelection, out: &Output) -> anyhow::Result<()> {
+    if matches!(args.server().await, Ok(None)) {
+        let rack = configured(args)?;
+        if !open::is_begun(&rack)? {
+            let id = open::adopt(&rack).await?;
             note(format_args!("the index of rack {id} was lost and is recreated"));
         }
     }

@@ -3,9 +3,9 @@
 //! The kind of its disks is decided here; the rack itself ensures that no disk is touched
 //! needlessly.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use fulgurite_archive::config::{Calm, MovePolicy, TierOptions};
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
 use fulgurite_rack::FAIL_POINTS;
@@ -14,54 +14,67 @@ use fulgurite_rack::{Entropy, RackError, RackOptions, RackStore};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_units::{RackId, Ratio, Seed};
 
-use crate::config::rack::Backend;
-use crate::config::{Config, Rack};
+use crate::config::rack::{Backend, Moves};
+use crate::config::{ConfigError, Rack, TierConfig};
+use crate::limits::RACK_RESTORE_CONCURRENCY;
 use crate::process::{fail_points, random_bytes};
 
-/// Opens the rack of the configuration for `serve`, if it has one.
+/// Opens a rack for `serve`.
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
-    let Some(rack) = &config.rack else {
-        warn_if_unconfigured(data);
-        return Ok(None);
-    };
-    if !is_made(rack, data) {
-        if !rack.make {
-            return Err(not_created(rack, data).into());
+pub async fn open_for_serve(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+    let may_make = rack.settings.make;
+    if !is_made(rack) {
+        if !may_make {
+            return Err(not_created(rack).into());
         }
-        make(rack, data).await?;
+        make(rack).await?;
     }
-    let store = match open(rack, data) {
-        Err(error) if rack.make && is_unmade(&error) => {
-            make(rack, data).await?;
-            open(rack, data)?
+    let store = match open(rack) {
+        Err(error) if may_make && is_unmade(&error) => {
+            make(rack).await?;
+            open(rack)?
         }
         opened => opened?,
     };
     if !store.is_whole() {
         let what = "creating the rack or replacing a disk was interrupted";
-        if !rack.make {
+        if !may_make {
             tracing::warn!("{what}: see `fulgurite rack status`");
-            return Ok(Some(store));
+            return Ok(store);
         }
         close(store).await;
-        make(rack, data).await?;
-        return open(rack, data).map(Some);
+        make(rack).await?;
+        return open(rack);
     }
-    Ok(Some(store))
+    Ok(store)
 }
 
 /// Opens an existing rack.
 ///
 /// # Errors
 /// When there is none, or another process has it.
-pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
-    if !is_made(rack, data) {
-        return Err(not_created(rack, data).into());
+pub fn open(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+    if !is_made(rack) {
+        return Err(not_created(rack).into());
     }
-    RackStore::open(options(rack, data, false)?).map_err(|error| open_error(rack, data, error))
+    RackStore::open(options(rack, false)?).map_err(|error| open_error(rack, error))
+}
+
+/// Returns the archive's options of an open rack.
+pub(crate) fn tier(store: &RackStore, rack: &Rack) -> TierOptions {
+    let Moves { calm_age, age, bytes } = rack.moves;
+    let rack_store = store.clone();
+    let calm = Calm::new(move || rack_store.is_calm());
+    TierOptions {
+        url: format!("rack:{}", store.rack()),
+        store: Some(Arc::new(store.clone())),
+        move_policy: MovePolicy::Deferred { calm_age, age, bytes, calm },
+        with_entries: true,
+        restores_at_once: RACK_RESTORE_CONCURRENCY,
+        ..TierOptions::default()
+    }
 }
 
 /// Creates the rack, or its missing parts, and spins all disks down again. Simulated disks take no
@@ -69,29 +82,29 @@ pub fn open(rack: &Rack, data: &Path) -> anyhow::Result<RackStore> {
 ///
 /// # Errors
 /// When a disk is missing or belongs to something else; then nothing on it was changed.
-pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
-    let options = options(rack, data, true)?;
+pub(super) async fn make(rack: &TierConfig<Rack>) -> anyhow::Result<Made> {
+    let options = options(rack, true)?;
     let disks = options.roots.len();
-    if !is_begun(rack, data)? && is_used(&options) {
+    if !is_begun(rack)? && is_used(&options) {
         // A new index would have another rack id than the disks, and be in the way of the old one.
-        let found = RackStore::identify(&options).map_err(|error| open_error(rack, data, error))?;
+        let found = RackStore::identify(&options).map_err(|error| open_error(rack, error))?;
         if let Some(found) = found {
             let message = format!(
                 "the disks are of rack {found}, and its index is lost: bring \"{}\" back, or find \
                  what they have with `fulgurite rack recover`",
-                rack.folder(data).join("index").display()
+                rack.folder.join("index").display()
             );
             return Err(ExitError::new(Exit::Config, message).into());
         }
     }
-    if rack.backend == Backend::Simulated {
+    if rack.settings.backend == Backend::Simulated {
         for root in options.roots.values() {
             std::fs::create_dir_all(root).map_err(|error| {
                 ExitError::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
             })?;
         }
     }
-    let store = RackStore::init(options).await.map_err(|error| open_error(rack, data, error))?;
+    let store = RackStore::init(options).await.map_err(|error| open_error(rack, error))?;
     let made = Made { rack: store.rack().to_string(), disks };
     close(store).await;
     Ok(made)
@@ -102,19 +115,17 @@ pub(super) async fn make(rack: &Rack, data: &Path) -> anyhow::Result<Made> {
 ///
 /// # Errors
 /// When no disk has the id of a rack, or one has a different id.
-pub(super) async fn adopt(rack: &Rack, data: &Path) -> anyhow::Result<RackId> {
-    let options = options(rack, data, true)?;
+pub(super) async fn adopt(rack: &TierConfig<Rack>) -> anyhow::Result<RackId> {
+    let options = options(rack, true)?;
     let identify = move || RackStore::identify(&options).map(|found| (found, options));
-    let (found, options) = tokio::task::spawn_blocking(identify)
-        .await?
-        .map_err(|error| open_error(rack, data, error))?;
+    let (found, options) =
+        tokio::task::spawn_blocking(identify).await?.map_err(|error| open_error(rack, error))?;
     let Some(id) = found else {
         let message = "no disk has the id of a rack: none of those that spun up ever belonged to \
                        one; create a new rack with `fulgurite rack init`";
         return Err(ExitError::new(Exit::NotFound, message).into());
     };
-    let store =
-        RackStore::adopt(options, id).await.map_err(|error| open_error(rack, data, error))?;
+    let store = RackStore::adopt(options, id).await.map_err(|error| open_error(rack, error))?;
     close(store).await;
     Ok(id)
 }
@@ -148,48 +159,35 @@ pub async fn close(store: RackStore) {
 }
 
 /// Returns whether there is an index with a rack id. Without one, no disk belongs to the rack.
-pub(super) fn is_begun(rack: &Rack, data: &Path) -> anyhow::Result<bool> {
-    let is_begun = RackStore::is_begun(&rack.folder(data));
-    is_begun.map_err(|error| open_error(rack, data, error))
+pub(super) fn is_begun(rack: &TierConfig<Rack>) -> anyhow::Result<bool> {
+    let is_begun = RackStore::is_begun(&rack.folder);
+    is_begun.map_err(|error| open_error(rack, error))
 }
 
 /// Returns whether there is an index.
-pub(super) fn is_made(rack: &Rack, data: &Path) -> bool {
-    rack.folder(data).join("index").exists()
+pub(super) fn is_made(rack: &TierConfig<Rack>) -> bool {
+    rack.folder.join("index").exists()
 }
 
-fn not_created(rack: &Rack, data: &Path) -> ExitError {
-    let folder = rack.folder(data);
+fn not_created(rack: &TierConfig<Rack>) -> ExitError {
     let message = format!(
         "there is no rack in \"{}\": make it with `fulgurite rack init`, or, if it was there and \
-         its index is lost, find what its disks have with `fulgurite rack recover`; without [rack] \
-         in the configuration the archive is served without one",
-        folder.display()
+         its index is lost, find what its disks have with `fulgurite rack recover`",
+        rack.folder.display()
     );
     ExitError::new(Exit::Config, message)
 }
 
-/// Warns if objects may be in a rack that the configuration does not name.
-fn warn_if_unconfigured(data: &Path) {
-    let folder = data.join("rack");
-    if folder.join("index").exists() {
-        tracing::warn!(
-            folder = %folder.display(),
-            "there is a rack here, and the configuration names none: what is on it cannot be read \
-             until it does ([rack], or --rack SHAPE)"
-        );
-    }
-}
-
-fn open_error(rack: &Rack, data: &Path, error: RackError) -> anyhow::Error {
-    let folder = rack.folder(data);
-    anyhow::Error::new(error).context(format!("the rack in \"{}\"", folder.display()))
+fn open_error(rack: &TierConfig<Rack>, error: RackError) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("the rack in \"{}\"", rack.folder.display()))
 }
 
 /// Returns the options to open it with. With `is_instant`, simulated disks take no time.
-pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Result<RackOptions> {
-    let (shape, directory) = (rack.effective_shape()?, rack.folder(data));
-    let roots = rack.roots(&shape, &directory)?;
+pub(super) fn options(rack: &TierConfig<Rack>, is_instant: bool) -> anyhow::Result<RackOptions> {
+    let TierConfig { name, settings: rack, folder } = rack;
+    let in_tier = |error: ConfigError| error.in_tier(name);
+    let shape = rack.effective_shape().map_err(in_tier)?;
+    let roots = rack.roots(&shape, folder).map_err(in_tier)?;
     let backend: Arc<dyn fulgurite_disks::Backend> = match rack.backend {
         Backend::Simulated => {
             let scale = if is_instant { Ratio::ZERO } else { rack.time_scale };
@@ -197,7 +195,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
             Arc::new(Simulated::new(shape.places(), Times::PELICAN, scale, seed))
         }
         Backend::Linux => {
-            let disks = rack.devices(&shape, &roots)?;
+            let disks = rack.devices(&shape, &roots).map_err(in_tier)?;
             let missing: Vec<String> = disks
                 .iter()
                 .filter(|(_, disk)| !disk.device.exists())
@@ -205,7 +203,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
                 .collect();
             if missing.len() == disks.len() {
                 let message = format!(
-                    "setting rack.device: there is no device of any place ({}); name them as \
+                    "setting tiers.{name}.device: there is no device of any place ({}); name them as \
                      `ls /dev/disk/by-path` does, or use backend = \"simulated\"",
                     missing.first().map_or("", String::as_str)
                 );
@@ -218,7 +216,7 @@ pub(super) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         }
     };
     Ok(RackOptions {
-        directory,
+        directory: folder.clone(),
         policy: rack.effective_policy(),
         shape,
         roots,

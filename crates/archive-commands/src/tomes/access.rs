@@ -12,26 +12,27 @@ use fulgurite_tome::objects::{
 };
 use fulgurite_units::{ErrorKind, error_chain};
 
-use super::{TomesArgs, close, open};
-use crate::admin::AdminClient;
+use super::{close, configured, open};
+use crate::admin::TierClient;
+use crate::tier_selection::TierSelection;
 
 /// Access to a set.
 pub(super) enum TomesAccess {
     /// Through a running server.
-    Server(AdminClient),
+    Server(TierClient),
     /// Opened by this process.
     Store(TomeStore),
 }
 
 /// Runs `action` with access to the set, and closes it.
 pub(super) async fn run_with(
-    args: &TomesArgs,
+    args: &TierSelection,
     action: impl AsyncFnOnce(&TomesAccess) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if let Some(server) = AdminClient::connect(&args.remote, || args.data()).await? {
+    if let Some(server) = args.server().await? {
         return action(&TomesAccess::Server(server)).await;
     }
-    let store = open(&args.configured()?, &args.data()?).await?;
+    let store = open(&configured(args)?).await?;
     let done = action(&TomesAccess::Store(store.clone())).await;
     close(store).await;
     done
@@ -40,21 +41,21 @@ pub(super) async fn run_with(
 impl TomesAccess {
     pub(super) async fn status(&self) -> anyhow::Result<Snapshot> {
         match self {
-            Self::Server(server) => server.tomes().await,
+            Self::Server(server) => server.get("tomes").await,
             Self::Store(store) => Ok(store.snapshot().await?),
         }
     }
 
     pub(super) async fn ledger(&self) -> anyhow::Result<Vec<SpinUp>> {
         match self {
-            Self::Server(server) => server.tomes_ledger().await,
+            Self::Server(server) => server.get("tomes-ledger").await,
             Self::Store(store) => Ok(store.ledger().await),
         }
     }
 
     pub(super) async fn recover(&self, is_quiet: bool) -> anyhow::Result<Found> {
         match self {
-            Self::Server(server) => server.run_tomes_call("tomes-recover", None, is_quiet).await,
+            Self::Server(server) => server.run("tomes-recover", None, is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 run_with_progress("recover", is_quiet, async move |work| store.recover(&work).await)
@@ -65,7 +66,7 @@ impl TomesAccess {
 
     pub(super) async fn verify(&self, is_quiet: bool) -> anyhow::Result<Compared> {
         match self {
-            Self::Server(server) => server.run_tomes_call("tomes-verify", None, is_quiet).await,
+            Self::Server(server) => server.run("tomes-verify", None, is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 run_with_progress("verify", is_quiet, async move |work| store.compare(&work).await)
@@ -80,7 +81,7 @@ impl TomesAccess {
         is_quiet: bool,
     ) -> anyhow::Result<Scrubbed> {
         match self {
-            Self::Server(server) => server.run_tomes_call("tomes-scrub", tome, is_quiet).await,
+            Self::Server(server) => server.run("tomes-scrub", tome.map(target), is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 run_with_progress("scrub", is_quiet, async move |work| {
@@ -93,9 +94,7 @@ impl TomesAccess {
 
     pub(super) async fn rebuild(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Rebuilt> {
         match self {
-            Self::Server(server) => {
-                server.run_tomes_call("tomes-rebuild", Some(tome), is_quiet).await
-            }
+            Self::Server(server) => server.run("tomes-rebuild", Some(target(tome)), is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 let work = async move |work: Arc<Progress>| store.rebuild(tome, &work).await;
@@ -112,7 +111,7 @@ impl TomesAccess {
     ) -> anyhow::Result<InventoryResult> {
         match self {
             Self::Server(server) => {
-                server.run_tomes_call("tomes-inventory", Some(tome), is_quiet).await
+                server.run("tomes-inventory", Some(target(tome)), is_quiet).await
             }
             Self::Store(store) => {
                 let store = store.clone();
@@ -124,9 +123,7 @@ impl TomesAccess {
 
     pub(super) async fn retire(&self, tome: TomeId, is_quiet: bool) -> anyhow::Result<Rebuilt> {
         match self {
-            Self::Server(server) => {
-                server.run_tomes_call("tomes-retire", Some(tome), is_quiet).await
-            }
+            Self::Server(server) => server.run("tomes-retire", Some(target(tome)), is_quiet).await,
             Self::Store(store) => {
                 let store = store.clone();
                 let work = async move |work: Arc<Progress>| store.retire(tome, &work).await;
@@ -134,6 +131,10 @@ impl TomesAccess {
             }
         }
     }
+}
+
+fn target(tome: TomeId) -> (&'static str, String) {
+    ("tome", tome.get().to_string())
 }
 
 /// Runs `work` and shows its progress.

@@ -10,20 +10,18 @@ mod access;
 mod open;
 mod show;
 
-use std::path::PathBuf;
-
-use fulgurite_client::remote::RemoteArgs;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, hint, note, pluralize};
 use fulgurite_tome::objects::{Compared, Found, InventoryResult, Rebuilt, Scrubbed, TomeId};
 
-pub use self::open::{close, is_fail_point, open, open_blocking, open_for_serve};
+pub(crate) use self::open::tier;
+pub use self::open::{close, is_fail_point, open, open_for_serve};
 
 use self::access::TomesAccess;
-use crate::admin::AdminClient;
-use crate::config::{Config, Overrides, Tomes, process_environment};
+use crate::config::{Tier, TierConfig, Tome};
 use crate::process::restrict_umask;
+use crate::tier_selection::TierSelection;
 
 /// `tomes`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -36,23 +34,23 @@ pub struct TomesCommand {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum TomesAction {
     /// Create the set of the configuration: its metadata stores, and a file on each disk
-    Init(TomesArgs),
+    Init(TierSelection),
     /// Add the tomes of the configuration that the set does not have yet; no server may have the
     /// set open meanwhile
-    Add(TomesArgs),
+    Add(TierSelection),
     /// Show health, the state of each tome and what is unprotected; spins up no disk
-    Status(TomesArgs),
+    Status(TierSelection),
     /// Show the last spin-ups: when, which disk, and why; spins up no disk
-    Ledger(TomesArgs),
+    Ledger(TierSelection),
     /// Compare all groups by the signatures in the tomes' metadata stores; spins up no disk
-    Verify(TomesArgs),
+    Verify(TierSelection),
     /// Read every block of a disk, or of all, and rebuild bad ones
     Scrub {
         /// Number of the tome; all if none is given
         #[arg(value_name = "TOME")]
         tome: Option<u32>,
         #[command(flatten)]
-        args: TomesArgs,
+        args: TierSelection,
     },
     /// Rebuild the contents of a lost tome on others of the set
     Rebuild {
@@ -60,7 +58,7 @@ enum TomesAction {
         #[arg(value_name = "TOME")]
         tome: u32,
         #[command(flatten)]
-        args: TomesArgs,
+        args: TierSelection,
     },
     /// Remove a tome that is present: its contents are rebuilt on others, and it does not come back
     Retire {
@@ -68,7 +66,7 @@ enum TomesAction {
         #[arg(value_name = "TOME")]
         tome: u32,
         #[command(flatten)]
-        args: TomesArgs,
+        args: TierSelection,
     },
     /// Read the disk of a tome whose metadata store is lost: the next start rebuilds that
     Inventory {
@@ -76,41 +74,16 @@ enum TomesAction {
         #[arg(value_name = "TOME")]
         tome: u32,
         #[command(flatten)]
-        args: TomesArgs,
+        args: TierSelection,
     },
     /// Scan all tomes for objects that the index does not know, for instance after it was lost
-    Recover(TomesArgs),
+    Recover(TierSelection),
 }
 
-/// Selects a set: that of a running server, or one of a configuration.
-#[derive(Clone, Debug, clap::Args)]
-pub struct TomesArgs {
-    /// Configuration file (TOML), when no server runs
-    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
-    config: Option<PathBuf>,
-    /// Tomes with simulated disks in DATA/tomes, as given to `serve`, when no server runs
-    #[arg(long, value_name = "COUNT")]
-    tomes: Option<u32>,
-    #[command(flatten)]
-    remote: RemoteArgs,
-}
-
-impl TomesArgs {
-    fn data(&self) -> anyhow::Result<PathBuf> {
-        let missing = || ExitError::new(Exit::Usage, "no set of tomes is named: pass --data DIR");
-        Ok(self.remote.data.clone().ok_or_else(missing)?)
-    }
-
-    /// Returns the set of the configuration.
-    fn configured(&self) -> anyhow::Result<Tomes> {
-        let overrides = Overrides { tomes: self.tomes, ..Overrides::default() };
-        let config = Config::load(self.config.as_deref(), process_environment(), overrides)?;
-        config.tomes.ok_or_else(|| {
-            let message = "no server runs there, and no configuration names tomes: give --config \
-                           FILE with a table [tomes], or --tomes COUNT";
-            ExitError::new(Exit::Config, message).into()
-        })
-    }
+/// Returns the set of the configuration.
+fn configured(args: &TierSelection) -> anyhow::Result<TierConfig<Tome>> {
+    let (name, tome) = args.configured("tome", Tier::tome)?;
+    Ok(TierConfig::tome(&name, &tome, &args.data()?))
 }
 
 /// Runs `tomes`.
@@ -180,38 +153,38 @@ async fn run(args: &TomesCommand, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-async fn init(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
-    let (tomes, data) = (args.configured()?, args.data()?);
-    let was_made = open::is_made(&tomes, &data);
-    let made = open::make(&tomes, &data).await?;
+async fn init(args: &TierSelection, out: &Output) -> anyhow::Result<()> {
+    let tomes = configured(args)?;
+    let was_made = open::is_made(&tomes);
+    let made = open::make(&tomes).await?;
     let what = if was_made { "is whole" } else { "is made" };
     out.json(&made)?;
     out.text(format_args!("set {} {what}, of {}", made.set, pluralize(made.tomes as u64, "tome")))
 }
 
-async fn add(args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
-    if AdminClient::connect(&args.remote, || args.data()).await?.is_some() {
+async fn add(args: &TierSelection, out: &Output) -> anyhow::Result<()> {
+    if args.server().await?.is_some() {
         let message = "a server has the set: stop it, add the tomes, and start it again";
         return Err(ExitError::new(Exit::Locked, message).into());
     }
-    let (tomes, data) = (args.configured()?, args.data()?);
-    if !open::is_made(&tomes, &data) {
+    let tomes = configured(args)?;
+    if !open::is_made(&tomes) {
         let message = "there is no set to add tomes to: make it with `fulgurite tomes init`";
         return Err(ExitError::new(Exit::Config, message).into());
     }
-    let made = open::make(&tomes, &data).await?;
+    let made = open::make(&tomes).await?;
     out.json(&made)?;
     let (all, added) = (pluralize(made.tomes as u64, "tome"), u64::from(made.added));
     out.text(format_args!("set {} has {all}, {} of them new", made.set, added))?;
     if added == 0 && !out.is_json() {
-        note(hint("name more in the configuration: count of [tomes], or --tomes COUNT"));
+        note(hint("name more in the configuration: its count, or --tier NAME=tome:COUNT"));
     }
     Ok(())
 }
 
 /// Reads a disk whole. If no server has the set, opens the set once more, which rebuilds the
 /// metadata store.
-async fn inventory(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Result<()> {
+async fn inventory(tome: TomeId, args: &TierSelection, out: &Output) -> anyhow::Result<()> {
     let mut result = None;
     let mut is_served = false;
     access::run_with(args, async |set: &TomesAccess| {
@@ -222,7 +195,7 @@ async fn inventory(tome: TomeId, args: &TomesArgs, out: &Output) -> anyhow::Resu
     .await?;
     let Some(mut result) = result else { return Ok(()) };
     if !is_served && result.problems.is_empty() {
-        let store = open(&args.configured()?, &args.data()?).await?;
+        let store = open(&configured(args)?).await?;
         let rebuilt = store.rebuilt(tome);
         let status = store.status().await;
         close(store).await;
@@ -301,7 +274,7 @@ fn report_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!("tome {tome}: {slots} of {} moved", pluralize(*of, "slot")))?;
     if slots < of && !out.is_json() {
         note(hint(
-            "with the server stopped, name one tome more (count of [tomes], or --tomes COUNT) and \
+            "with the server stopped, name one tome more (its count, or --tier NAME=tome:COUNT) and \
              run `fulgurite tomes add`",
         ));
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fulgurite_archive::config::TierOptions;
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
 use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
@@ -14,25 +15,21 @@ use fulgurite_tome::{Entropy, FaultInjector, SetOptions, TomeSet, TomesError};
 use fulgurite_units::{Ratio, Seed, TomeSetId};
 
 use crate::config::rack::Backend;
-use crate::config::{Config, Tomes};
-use crate::limits::TOMES_TIMEOUT;
+use crate::config::{ConfigError, TierConfig, Tome};
+use crate::limits::{TOMES_BODY_CONCURRENCY, TOMES_TIMEOUT};
 use crate::process::{fail_points, random_bytes};
 
 /// Interval of polling whether tomes have answered.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Opens the set of the configuration for `serve`, if it has one.
+/// Opens a set for `serve`.
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
-    let Some(tomes) = &config.tomes else {
-        warn_if_unconfigured(data);
-        return Ok(None);
-    };
-    if tomes.make && !is_whole(tomes, data).await? {
-        let was_begun = is_made(tomes, data);
-        match make(tomes, data).await {
+pub async fn open_for_serve(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+    if tome.settings.make && !is_whole(tome).await? {
+        let was_begun = is_made(tome);
+        match make(tome).await {
             // Tomes of other processes are completed when they answer; the others are served
             // meanwhile.
             Err(error) if was_begun && is_unavailable(&error) => {
@@ -42,18 +39,29 @@ pub async fn open_for_serve(config: &Config, data: &Path) -> anyhow::Result<Opti
             Ok(_) => {}
         }
     }
-    open(tomes, data).await.map(Some)
+    open(tome).await
+}
+
+/// Returns the archive's options of an open set.
+pub(crate) fn tier(store: &TomeStore) -> TierOptions {
+    TierOptions {
+        url: format!("tomes:{}", store.id()),
+        store: Some(Arc::new(store.clone())),
+        with_entries: true,
+        bodies_at_once: TOMES_BODY_CONCURRENCY,
+        ..TierOptions::default()
+    }
 }
 
 /// Returns whether there is a set, and its creation was completed.
-async fn is_whole(tomes: &Tomes, data: &Path) -> anyhow::Result<bool> {
-    if !is_made(tomes, data) {
+async fn is_whole(tome: &TierConfig<Tome>) -> anyhow::Result<bool> {
+    if !is_made(tome) {
         return Ok(false);
     }
-    let (tomes, data) = (tomes.clone(), data.to_owned());
-    let is_whole = move || match TomeSet::is_whole(&options(&tomes, &data, true)?) {
+    let tome = tome.clone();
+    let is_whole = move || match TomeSet::is_whole(&options(&tome, true)?) {
         Err(TomesError::NotCreated { .. }) => Ok(false),
-        is_whole => is_whole.map_err(|error| open_error(&tomes, &data, error)),
+        is_whole => is_whole.map_err(|error| open_error(&tome, error)),
     };
     tokio::task::spawn_blocking(is_whole).await?
 }
@@ -66,21 +74,21 @@ fn is_unavailable(error: &anyhow::Error) -> bool {
 ///
 /// # Errors
 /// When there is none, or another process has it.
-pub fn open_blocking(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
-    if !is_made(tomes, data) {
-        return Err(not_created(tomes, data).into());
+fn open_blocking(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+    if !is_made(tome) {
+        return Err(not_created(tome).into());
     }
-    let set = TomeSet::open(options(tomes, data, false)?);
-    open_store(set.map_err(|error| open_error(tomes, data, error))?, tomes, data)
+    let set = TomeSet::open(options(tome, false)?);
+    open_store(set.map_err(|error| open_error(tome, error))?, tome)
 }
 
 /// Opens an existing set without blocking the async runtime.
 ///
 /// # Errors
-/// Those of [`open_blocking`].
-pub async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
-    let (tomes, data) = (tomes.clone(), data.to_owned());
-    tokio::task::spawn_blocking(move || open_blocking(&tomes, &data)).await?
+/// When there is none, or another process has it.
+pub async fn open(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+    let tome = tome.clone();
+    tokio::task::spawn_blocking(move || open_blocking(&tome)).await?
 }
 
 /// Creates the set, or its missing parts, and spins all disks down again. Simulated disks take no
@@ -88,19 +96,19 @@ pub async fn open(tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
 ///
 /// # Errors
 /// When a disk is missing or belongs to something else; then nothing on it was changed.
-pub(super) async fn make(tomes: &Tomes, data: &Path) -> anyhow::Result<Made> {
-    let (tomes, data) = (tomes.clone(), data.to_owned());
+pub(super) async fn make(tome: &TierConfig<Tome>) -> anyhow::Result<Made> {
+    let tome = tome.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let options = options(&tomes, &data, true)?;
-        if tomes.backend == Backend::Simulated {
+        let options = options(&tome, true)?;
+        if tome.settings.backend == Backend::Simulated {
             for root in options.roots.values() {
                 std::fs::create_dir_all(root).map_err(|error| cannot_make(root, &error))?;
             }
         }
         let (count, elsewhere) = (options.roots.len(), options.remotes.len());
-        let set = TomeSet::init(options).map_err(|error| open_error(&tomes, &data, error))?;
+        let set = TomeSet::init(options).map_err(|error| open_error(&tome, error))?;
         let made = Made { set: set.id(), tomes: count + elsewhere, added: set.added() };
-        let store = open_store(set, &tomes, &data)?;
+        let store = open_store(set, &tome)?;
         // Remote tomes are created when they answer; a set that went on without them would wait
         // forever.
         let answered = match elsewhere {
@@ -145,16 +153,15 @@ async fn wait_for_tomes(store: &TomeStore) -> anyhow::Result<()> {
 }
 
 /// Opens the store over an open set.
-fn open_store(set: TomeSet, tomes: &Tomes, data: &Path) -> anyhow::Result<TomeStore> {
+fn open_store(set: TomeSet, tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
     let options = StoreOptions {
-        directory: tomes.folder(data),
+        directory: tome.folder.clone(),
         clock: system_clock(),
         entropy: Entropy::new(random_bytes),
-        promise: tomes.promise,
+        promise: tome.settings.promise,
     };
     TomeStore::open(set, options).map_err(|error| {
-        let folder = tomes.folder(data);
-        anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
+        anyhow::Error::new(error).context(format!("the tomes in \"{}\"", tome.folder.display()))
     })
 }
 
@@ -168,68 +175,56 @@ pub async fn close(store: TomeStore) {
 }
 
 /// Returns whether there is a set.
-pub(super) fn is_made(tomes: &Tomes, data: &Path) -> bool {
-    tomes.folder(data).join("set").exists()
+pub(super) fn is_made(tome: &TierConfig<Tome>) -> bool {
+    tome.folder.join("set").exists()
 }
 
-fn not_created(tomes: &Tomes, data: &Path) -> ExitError {
+fn not_created(tome: &TierConfig<Tome>) -> ExitError {
     let message = format!(
-        "there is no set of tomes in \"{}\": make it with `fulgurite tomes init`; without [tomes] \
-         in the configuration the archive is served without one",
-        tomes.folder(data).display()
+        "there is no set of tomes in \"{}\": make it with `fulgurite tomes init`",
+        tome.folder.display()
     );
     ExitError::new(Exit::Config, message)
-}
-
-/// Warns if objects may be on tomes that the configuration does not name.
-fn warn_if_unconfigured(data: &Path) {
-    let folder = data.join("tomes");
-    if folder.join("set").exists() {
-        tracing::warn!(
-            folder = %folder.display(),
-            "there are tomes here, and the configuration names none: what is on them cannot be \
-             read until it does ([tomes], or --tomes COUNT)"
-        );
-    }
 }
 
 fn cannot_make(root: &Path, error: &std::io::Error) -> ExitError {
     ExitError::new(Exit::Config, format!("cannot make \"{}\": {error}", root.display()))
 }
 
-fn open_error(tomes: &Tomes, data: &Path, error: TomesError) -> anyhow::Error {
-    let folder = tomes.folder(data);
-    anyhow::Error::new(error).context(format!("the tomes in \"{}\"", folder.display()))
+fn open_error(tome: &TierConfig<Tome>, error: TomesError) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("the tomes in \"{}\"", tome.folder.display()))
 }
 
 /// Returns the options to open it with. With `is_instant`, simulated disks take no time.
-fn options(tomes: &Tomes, data: &Path, is_instant: bool) -> anyhow::Result<SetOptions> {
-    let (clock, mut roots) = (system_clock(), tomes.roots(data)?);
+fn options(tome: &TierConfig<Tome>, is_instant: bool) -> anyhow::Result<SetOptions> {
+    let TierConfig { name, settings: tome, folder } = tome;
+    let in_tier = |error: ConfigError| error.in_tier(name);
+    let (clock, mut roots) = (system_clock(), tome.roots(folder).map_err(in_tier)?);
     let (mut set, mut remote_tomes) = (None, std::collections::BTreeMap::new());
-    if let Some(path) = &tomes.network {
+    if let Some(path) = &tome.network {
         let file = TomesFile::read(path)?;
         set = Some(file.set);
         roots = file.roots();
         remote_tomes = remotes(&file, &clock, &runtime()?)?;
     }
-    let backend: Arc<dyn fulgurite_disks::Backend> = match tomes.backend {
+    let backend: Arc<dyn fulgurite_disks::Backend> = match tome.backend {
         Backend::Simulated => {
-            let scale = if is_instant { Ratio::ZERO } else { tomes.time_scale };
+            let scale = if is_instant { Ratio::ZERO } else { tome.time_scale };
             let places = roots.keys().map(|tome| PlaceId::new(tome.get()));
-            Arc::new(Simulated::new(places, Times::PELICAN, scale, Seed::new(tomes.seed)))
+            Arc::new(Simulated::new(places, Times::PELICAN, scale, Seed::new(tome.seed)))
         }
-        Backend::Linux => Arc::new(LinuxDisks::new(tomes.devices(&roots)?)),
+        Backend::Linux => Arc::new(LinuxDisks::new(tome.devices(&roots).map_err(in_tier)?)),
     };
     Ok(SetOptions {
         set,
-        directory: absolute(tomes.folder(data)),
+        directory: absolute(folder),
         roots,
         remotes: remote_tomes,
-        layout: tomes.layout()?,
-        split: tomes.groups,
+        layout: tome.layout().map_err(in_tier)?,
+        split: tome.groups,
         backend,
-        spin_ups_a_day: tomes.max_spinups_per_day,
-        idle: tomes.idle,
+        spin_ups_a_day: tome.max_spinups_per_day,
+        idle: tome.idle,
         clock,
         entropy: Entropy::new(random_bytes),
         fail: fail_points(&FAIL_POINTS)?,
@@ -248,8 +243,8 @@ fn runtime() -> anyhow::Result<tokio::runtime::Handle> {
     Ok(tokio::runtime::Handle::try_current().map_err(none)?)
 }
 
-fn absolute(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns whether a fail point belongs to the tomes, not to the archive.

@@ -14,11 +14,8 @@ use crate::limits::TIER_NAME_BYTES_MAX;
 use crate::model::object::StorageClass;
 use crate::{ArchiveError, Result};
 
-/// Reserved for tiers and states that the product has or will have itself.
-const RESERVED: [&str; 6] = ["online", "glass", RACK, TOMES, GEO, "staged"];
-const RACK: &str = "rack";
-const TOMES: &str = "tomes";
-const GEO: &str = "geo";
+/// Names of built-in tiers, and of the state of bodies that wait for theirs.
+const RESERVED: [&str; 3] = ["online", "glass", "staged"];
 
 /// The name of a configured tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,24 +42,6 @@ impl TierName {
         Ok(Self(name.to_owned()))
     }
 
-    /// Returns the name of the built-in rack of cold disks; no other tier can have it.
-    #[must_use]
-    pub fn rack() -> Self {
-        Self(RACK.to_owned())
-    }
-
-    /// Returns the name of the built-in set of tomes.
-    #[must_use]
-    pub fn tomes() -> Self {
-        Self(TOMES.to_owned())
-    }
-
-    /// Returns the name of the built-in namespace over several sites.
-    #[must_use]
-    pub fn geo() -> Self {
-        Self(GEO.to_owned())
-    }
-
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -73,14 +52,8 @@ impl TierName {
 impl TryFrom<String> for TierName {
     type Error = ArchiveError;
 
-    /// Accepts the names of built-in tiers, too: this reads rows.
     fn try_from(name: String) -> Result<Self> {
-        match name.as_str() {
-            RACK => Ok(Self::rack()),
-            TOMES => Ok(Self::tomes()),
-            GEO => Ok(Self::geo()),
-            other => Self::new(other),
-        }
+        Self::new(&name)
     }
 }
 
@@ -152,7 +125,7 @@ impl Classes {
     /// Sets the row of a class; without `access` it is S3's, as far as the tier supports that.
     ///
     /// # Errors
-    /// `InvalidArgument` for direct reads of glass or a rack, and for online after a restore.
+    /// `InvalidArgument` for direct reads of glass, and for online after a restore.
     pub fn assign(
         &mut self,
         class: StorageClass,
@@ -178,9 +151,6 @@ impl Classes {
         let wrong = match (&home, access) {
             (Home::Glass, Access::AtOnce) => Some("glass can only be read after a restore"),
             (Home::Online, Access::AfterRestore) => Some("online objects need no restore"),
-            (Home::Tier(name), Access::AtOnce) if name.as_str() == RACK => {
-                Some("the disks of a rack are spun down: it can only be read after a restore")
-            }
             _ => None,
         };
         if let Some(reason) = wrong {
@@ -295,12 +265,10 @@ mod tests {
 
     #[test]
     fn invalid_and_reserved_tier_names_are_refused() {
-        for name in ["", "Cold", "a b", "glass", "online", "geo", &"x".repeat(33)] {
+        for name in ["", "Cold", "a b", "glass", "online", &"x".repeat(33)] {
             assert!(TierName::new(name).is_err(), "{name}");
         }
         assert_eq!(TierName::new("cold-2").unwrap().to_string(), "cold-2");
-        for own in [TierName::rack(), TierName::tomes(), TierName::geo()] {
-            assert_eq!(TierName::try_from(own.to_string()).unwrap(), own);
-        }
+        assert!(TierName::try_from("glass".to_owned()).is_err());
     }
 }

@@ -167,7 +167,7 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&Totals { objects_online: 1, sequence: bytes, run: 7, ..Totals::default() });
     check.row(&CatalogAge { run: bytes, commits: 7 });
     check.row(&PurgeRow { marked: bytes, forgotten: 7, tries: 3 });
-    check.row(&TierName::geo());
+    check.row(&tier());
     check.row(&Checksum {
         algorithm: ChecksumAlgorithm::Sha1,
         value: vec![2; 20],

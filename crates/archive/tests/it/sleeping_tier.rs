@@ -4,12 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use fulgurite_archive::config::{
-    Access, ArchiveConfig, Calm, Home, MovePolicy, TierName, TierOptions,
-};
+use fulgurite_archive::config::{ArchiveConfig, Calm, Home, MovePolicy, TierName, TierOptions};
 use fulgurite_archive::status::WaitingTier;
 use fulgurite_archive::{
-    Archive, ArchiveError, BucketName, ManualClock, RestoreRequest, Retrieval, StorageClass,
+    Archive, BucketName, ManualClock, RestoreRequest, Retrieval, StorageClass,
 };
 use fulgurite_units::{ByteCount, Deadline, Duration, ReadBack, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _};
@@ -108,7 +106,7 @@ fn config(
     move_policy: MovePolicy,
 ) -> ArchiveConfig {
     let mut config = config_of(data);
-    let rack = TierName::rack();
+    let rack = TierName::new("rack").unwrap();
     config.classes.assign(StorageClass::Glacier, Home::Tier(rack.clone()), None).unwrap();
     let store = Some(Arc::clone(cold_store) as Arc<dyn ObjectStore>);
     let url = "rack".to_owned();
@@ -306,15 +304,4 @@ async fn bodies_identify_their_owner_after_index_loss() {
     })
     .await;
     client.archive.stop().await.unwrap();
-}
-
-#[tokio::test]
-async fn spun_down_tier_cannot_be_read_directly() {
-    let (dir, cold_store) = (tempfile::tempdir().unwrap(), Arc::<ColdStore>::default());
-    let mut config = config(dir.path(), &cold_store, MovePolicy::AtOnce);
-    let rack = || Home::Tier(TierName::rack());
-    let at_once = config.classes.assign(StorageClass::Glacier, rack(), Some(Access::AtOnce));
-    assert!(matches!(at_once, Err(ArchiveError::InvalidArgument { .. })), "{at_once:?}");
-    let usual = config.classes.assign(StorageClass::Standard, rack(), None);
-    assert!(usual.unwrap_err().to_string().contains("spun down"));
 }

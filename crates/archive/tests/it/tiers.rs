@@ -1,15 +1,16 @@
 //! Classes whose home is a tier of objects: a directory here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_archive::config::{ArchiveConfig, Home, TierName, TierOptions};
+use fulgurite_archive::config::{ArchiveConfig, Classes, Home, TierName, TierOptions};
 use fulgurite_archive::status::VerifiedTier;
 use fulgurite_archive::{
-    ArchiveError, BodyClaim, ByteRange, CompletedPart, ObjectMeta, RecoverOptions, RecoverReport,
-    Residence, RestoreOutcome, StorageClass, UploadOptions, WriteCondition, recover,
+    Archive, ArchiveError, BodyClaim, ByteRange, CompletedPart, ObjectMeta, RecoverOptions,
+    RecoverReport, Residence, RestoreOutcome, StorageClass, UploadOptions, WriteCondition, recover,
 };
 use fulgurite_units::UploadId;
 
@@ -292,6 +293,28 @@ fn body_file(place: &Place, known: &[&Path]) -> PathBuf {
     let mut found: Vec<PathBuf> = place.bodies().into_iter().filter(is_new).collect();
     assert_eq!(found.len(), 1);
     found.remove(0)
+}
+
+/// Removed from the configuration, its objects could not be read; an empty one is not missed.
+#[tokio::test]
+async fn tier_with_objects_must_stay_in_the_configuration() {
+    let place = Place::new();
+    let client = place.open().await;
+    client.put("there", StorageClass::GlacierIr, &noise(1, 1_000)).await.unwrap();
+    moved(&client).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let without =
+        || ArchiveConfig { tiers: BTreeMap::new(), classes: Classes::default(), ..place.config() };
+    let refused = Archive::open(without()).await.unwrap_err();
+    assert!(matches!(refused, ArchiveError::Unusable { .. }), "{refused}");
+    assert!(refused.to_string().contains("tier \"cold\""), "{refused}");
+    let client = place.open().await;
+    client.archive.delete(&client.bucket, &key("there")).await.unwrap();
+    wait("the body to be removed", async || place.bodies().is_empty().then_some(())).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    Archive::open(without()).await.unwrap().stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ impl Homes {
     }
 
     fn name(self) -> TierName {
-        if self == Self::Rack { TierName::rack() } else { TierName::new("cold").unwrap() }
+        TierName::new(if self == Self::Rack { "rack" } else { "cold" }).unwrap()
     }
 }
 

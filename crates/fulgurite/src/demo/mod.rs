@@ -27,7 +27,7 @@ use fulgurite_client::credentials::KeyPair;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::Remote;
 use fulgurite_client::s3::{Client, S3ErrorKind, Trust};
-use fulgurite_gateway::ColdTiers;
+use fulgurite_gateway::Tiers;
 use fulgurite_object_commands::{
     self as objects, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier,
 };
@@ -94,9 +94,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     let overrides = Overrides {
         listen: Some((std::net::Ipv4Addr::LOCALHOST, 0).into()),
         profile: Some(if is_analog { "sliver" } else { "demo" }.to_owned()),
-        tls: None,
-        rack: None,
-        tomes: None,
+        ..Overrides::default()
     };
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
     config.medium.fidelity = args.fidelity;
@@ -106,9 +104,8 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
-    let archive = serve::open(&config, &data, &ColdTiers::default()).await?;
-    let running =
-        serve::listen(&config, &data, &keys, None, (archive, ColdTiers::default())).await?;
+    let archive = serve::open(&config, &data, &Tiers::new()).await?;
+    let running = serve::listen(&config, &data, &keys, None, (archive, Tiers::new())).await?;
     let session = DemoSession::new(&running, keys, &config, &data, root, out)?;
     let result = session.run_steps(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -101,11 +101,10 @@ fn help_of_serve_is_complete() {
                                        one
                   --tls <CHOICE>       TLS: off, auto (self-signed) or CERT,KEY (PEM files)
                   --profile <NAME>     Platter profile: sliver, demo, desk or silica
-                  --rack <SHAPE>       Rack of simulated cold disks in DATA/rack, made at
-                                       the first start: laptop, shelf, pelican, a file with
-                                       a shape, or none
-                  --tomes <COUNT>      Tomes with simulated disks in DATA/tomes, made at the
-                                       first start: how many, or 0
+                  --tier <NAME=KIND:VALUE>
+                                       Tier: NAME=rack:SHAPE or NAME=tome:COUNT (simulated
+                                       disks in DATA/tiers/NAME, made at the first start),
+                                       NAME=geo:MAP or NAME=objects:URL; can be repeated
                   --access-key <KEY>   Access key; without one, a pair is made once and kept
                                        in DATA/credentials.toml [env: FULGURITE_ACCESS_KEY=]
                   --secret-key <KEY>   Secret key; prefer the variable, a flag is seen by

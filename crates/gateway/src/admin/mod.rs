@@ -19,6 +19,8 @@
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!
+//! With several tiers of a kind, `tier=NAME` in the query says which.
+//!
 //! `docs/admin-openapi.json` describes them in full. Every call is signed individually, with its
 //! time and a nonce: see `operator`. Work that has started is finished even if its caller
 //! disconnects.
@@ -41,6 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, ObjectSelection, Progress,
     StorageClass,
@@ -73,7 +76,7 @@ pub(crate) use self::routes::{EVENTS, GEO_EVENTS, RACK_EVENTS, TOMES_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::FullStatus;
-use crate::{ColdTiers, Credentials, GatewayError, Limits, Result, ServerStatus};
+use crate::{Credentials, GatewayError, Limits, Result, ServerStatus, TierKind, TierStore, Tiers};
 
 /// Path prefix of the operator's interface.
 pub(crate) const PREFIX: &str = "/-/";
@@ -84,7 +87,7 @@ const LINES_BUFFERED: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Admin {
     archive: Archive,
-    cold: ColdTiers,
+    tiers: Tiers,
     credentials: Credentials,
     /// A second pair of keys that may sign the calls.
     operator: Option<Credentials>,
@@ -99,7 +102,7 @@ pub(crate) struct Admin {
 
 impl Admin {
     pub(crate) fn new(
-        (archive, cold): (Archive, ColdTiers),
+        (archive, tiers): (Archive, Tiers),
         (credentials, operator): (Credentials, Option<Credentials>),
         nonces: Option<&Path>,
         limits: &Limits,
@@ -117,7 +120,7 @@ impl Admin {
         };
         Ok(Self {
             archive,
-            cold,
+            tiers,
             credentials,
             operator,
             gate: CallGate::new(started_ms, &early),
@@ -198,15 +201,9 @@ impl Admin {
         match call {
             Call::Status => {
                 let status = self.archive.status().await;
-                let (has_rack, has_tomes) = (self.cold.rack.is_some(), self.cold.tomes.is_some());
-                let has_geo = self.cold.geo.is_some();
-                respond(status.map(|archive| FullStatus {
-                    archive,
-                    server,
-                    has_rack,
-                    has_tomes,
-                    has_geo,
-                }))
+                let kinds = self.tiers.iter().map(|(name, tier)| (name.clone(), tier.kind()));
+                let tiers = kinds.collect();
+                respond(status.map(|archive| FullStatus { archive, server, tiers }))
             }
             Call::Locate => self.locate(query).await,
             Call::Orphans => respond(self.archive.orphans().await),
@@ -231,8 +228,11 @@ impl Admin {
             Call::Move => self.reclassify(slot, query),
             Call::Rack(call) => self.serve_rack(call, query, slot).await,
             Call::Tomes(call) => self.serve_tomes(call, query, slot).await,
-            Call::Geo => self.geo(),
-            Call::GeoEvents => self.geo_events(),
+            Call::Geo => match self.tier(query, TierKind::Geo, TierStore::geo) {
+                Ok(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
+                Err(refusal) => *refusal,
+            },
+            Call::GeoEvents => self.geo_events(query),
         }
     }
 
@@ -252,19 +252,39 @@ impl Admin {
         })
     }
 
-    /// Returns the counters of the namespace over several sites. Contacts no site.
-    fn geo(&self) -> Response<Body> {
-        match &self.cold.geo {
-            Some(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
-            None => {
-                let message = "this server has no sites: set [geo] in the configuration";
-                refuse(StatusCode::NOT_FOUND, "NotFound", message)
+    /// Returns the tier that the query names, or the only one of this kind.
+    fn tier<T>(
+        &self,
+        query: &str,
+        kind: TierKind,
+        store_of: fn(&TierStore) -> Option<&T>,
+    ) -> Result<&T, Box<Response<Body>>> {
+        let named = query_value(query, "tier");
+        let is_meant = |name: &TierName| named.as_ref().is_none_or(|named| name.as_str() == named);
+        let meant = self.tiers.iter().filter(|(name, _)| is_meant(name));
+        let mut stores = meant.filter_map(|(_, tier)| store_of(tier));
+        let kind = kind.name();
+        match (stores.next(), stores.next()) {
+            (Some(store), None) => Ok(store),
+            (Some(_), Some(_)) => {
+                let message = format!("there are several tiers of kind {kind}: say which, by tier");
+                Err(Box::new(refuse(StatusCode::BAD_REQUEST, "Invalid", &message)))
+            }
+            (None, _) => {
+                let name = named.map_or_else(String::new, |name| format!(" \"{name}\""));
+                let message = format!(
+                    "this server has no tier{name} of kind {kind}: set [tiers] in the configuration"
+                );
+                Err(Box::new(refuse(StatusCode::NOT_FOUND, "NotFound", &message)))
             }
         }
     }
 
-    fn geo_events(&self) -> Response<Body> {
-        let Some(geo) = &self.cold.geo else { return self.geo() };
+    fn geo_events(&self, query: &str) -> Response<Body> {
+        let geo = match self.tier(query, TierKind::Geo, TierStore::geo) {
+            Ok(geo) => geo,
+            Err(refusal) => return *refusal,
+        };
         let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
         Events::new(geo.watch(), self.stopping.clone(), slot).response()
     }

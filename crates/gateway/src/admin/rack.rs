@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::events::Events;
 use super::routes::RackCall;
 use super::{Admin, ByteProgress, Failure, parse_parameter, refuse, respond, too_many_subscribers};
+use crate::{TierKind, TierStore};
 
 impl Admin {
     /// Serves a call of the rack.
@@ -22,9 +23,9 @@ impl Admin {
         query: &str,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let Some(rack) = self.cold.rack.clone() else {
-            let message = "this server has no rack: set [rack] in the configuration";
-            return refuse(StatusCode::NOT_FOUND, "NotFound", message);
+        let rack = match self.tier(query, TierKind::Rack, TierStore::rack) {
+            Ok(rack) => rack.clone(),
+            Err(refusal) => return *refusal,
         };
         match call {
             RackCall::Status => return respond(rack.status().await),

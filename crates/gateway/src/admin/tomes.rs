@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::events::Events;
 use super::routes::TomesCall;
 use super::{Admin, ByteProgress, Failure, parse_parameter, refuse, respond, too_many_subscribers};
+use crate::{TierKind, TierStore};
 
 /// Whether a call takes a tome.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,9 +43,9 @@ impl Admin {
         query: &str,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let Some(tomes) = self.cold.tomes.clone() else {
-            let message = "this server has no tomes: set [tomes] in the configuration";
-            return refuse(StatusCode::NOT_FOUND, "NotFound", message);
+        let tomes = match self.tier(query, TierKind::Tome, TierStore::tome) {
+            Ok(tomes) => tomes.clone(),
+            Err(refusal) => return *refusal,
         };
         let tome = match (parse_parameter(query, "tome"), call.tome_argument()) {
             (Ok(Some(_)) | Err(()), TomeArgument::None) => {

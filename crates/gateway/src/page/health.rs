@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
-use fulgurite_geo::objects::GeoStore;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -14,9 +13,9 @@ use s3s::Body;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Metrics, geo_failure, geo_page, rack_page, tomes_page};
+use super::{Metrics, geo_failure, geo_page, rack_page, tiers, tomes_page};
 use crate::limits::TIER_TIMEOUT;
-use crate::{ColdTiers, ServerStatus};
+use crate::{ServerStatus, TierStore, Tiers};
 
 /// One of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl HealthPage {
 #[derive(Debug)]
 pub(crate) struct Health {
     archive: Archive,
-    cold: ColdTiers,
+    tiers: Tiers,
     metrics: Arc<Metrics>,
     stopping: watch::Receiver<bool>,
 }
@@ -56,11 +55,11 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) const fn new(
         archive: Archive,
-        cold: ColdTiers,
+        tiers: Tiers,
         metrics: Arc<Metrics>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { archive, cold, metrics, stopping }
+        Self { archive, tiers, metrics, stopping }
     }
 
     /// Returns why requests, or writes, cannot be served now; `None` when they can. Clients have
@@ -78,32 +77,32 @@ impl Health {
     /// Returns the kinds of failures behind a server that still serves requests.
     async fn degraded(&self) -> Vec<String> {
         let mut degraded = self.archive.degraded_kinds();
-        if let Some(rack) = &self.cold.rack {
-            let kinds = match timeout(TIER_TIMEOUT, rack.status()).await {
-                Ok(Ok(status)) => status.degraded_kinds(),
-                Ok(Err(_)) => vec!["its status cannot be read"],
-                Err(_) => vec!["it does not respond in time"],
-            };
-            degraded.extend(kinds.into_iter().map(|kind| format!("rack: {kind}")));
+        for (name, tier) in &self.tiers {
+            let kinds = degraded_kinds(tier).await;
+            degraded.extend(kinds.into_iter().map(|kind| format!("{name}: {kind}")));
         }
-        if let Some(tomes) = &self.cold.tomes {
-            match timeout(TIER_TIMEOUT, tomes.status()).await {
-                Ok(status) if status.is_well() => {}
-                Ok(status) => {
-                    degraded.push("tomes: the set of tomes is not well".to_owned());
-                    if status.tomes.iter().any(|tome| tome.away.is_some()) {
-                        degraded.push("tomes: a tome is lost or away".to_owned());
-                    }
-                }
-                Err(_) => {
-                    degraded.push("tomes: the set of tomes does not respond in time".to_owned());
-                }
-            }
-        }
-        let geo = self.cold.geo.as_ref().map(GeoStore::snapshot);
-        let geo = geo.and_then(|geo| geo_failure(&geo));
-        degraded.extend(geo.map(|failure| format!("geo: {failure}")));
         degraded
+    }
+
+    /// Returns the metrics of the tiers that answer in time.
+    async fn tier_metrics(&self) -> String {
+        let mut pages = Vec::new();
+        for (name, tier) in &self.tiers {
+            let page = match tier {
+                TierStore::Rack(rack) => match timeout(TIER_TIMEOUT, rack.status()).await {
+                    Ok(Ok(rack)) => rack_page(&rack),
+                    Ok(Err(_)) | Err(_) => continue,
+                },
+                TierStore::Tome(tomes) => match timeout(TIER_TIMEOUT, tomes.snapshot()).await {
+                    Ok(Ok(tomes)) => tomes_page(&tomes),
+                    Ok(Err(_)) | Err(_) => continue,
+                },
+                TierStore::Geo(geo) => geo_page(&geo.snapshot()),
+                TierStore::Objects => continue,
+            };
+            pages.push((name, page));
+        }
+        tiers::join(&pages)
     }
 
     /// Returns a page; `in_progress` is the number of requests being served.
@@ -135,22 +134,34 @@ impl Health {
                     tracing::warn!(%error, "cannot read the status of the archive");
                 }
                 let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
-                if let Some(rack) = &self.cold.rack
-                    && let Ok(Ok(rack)) = timeout(TIER_TIMEOUT, rack.status()).await
-                {
-                    page.push_str(&rack_page(&rack));
-                }
-                if let Some(tomes) = &self.cold.tomes
-                    && let Ok(Ok(tomes)) = timeout(TIER_TIMEOUT, tomes.snapshot()).await
-                {
-                    page.push_str(&tomes_page(&tomes));
-                }
-                if let Some(geo) = &self.cold.geo {
-                    page.push_str(&geo_page(&geo.snapshot()));
-                }
+                page.push_str(&self.tier_metrics().await);
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }
         }
+    }
+}
+
+/// Returns the kinds of failures of a tier.
+async fn degraded_kinds(tier: &TierStore) -> Vec<String> {
+    match tier {
+        TierStore::Rack(rack) => match timeout(TIER_TIMEOUT, rack.status()).await {
+            Ok(Ok(status)) => status.degraded_kinds().into_iter().map(str::to_owned).collect(),
+            Ok(Err(_)) => vec!["its status cannot be read".to_owned()],
+            Err(_) => vec!["it does not respond in time".to_owned()],
+        },
+        TierStore::Tome(tomes) => match timeout(TIER_TIMEOUT, tomes.status()).await {
+            Ok(status) if status.is_well() => Vec::new(),
+            Ok(status) => {
+                let mut kinds = vec!["the set of tomes is not well".to_owned()];
+                if status.tomes.iter().any(|tome| tome.away.is_some()) {
+                    kinds.push("a tome is lost or away".to_owned());
+                }
+                kinds
+            }
+            Err(_) => vec!["the set of tomes does not respond in time".to_owned()],
+        },
+        TierStore::Geo(geo) => geo_failure(&geo.snapshot()).into_iter().collect(),
+        TierStore::Objects => Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ mod geo;
 mod health;
 mod metrics;
 mod rack;
+mod tiers;
 mod tomes;
 
 pub(crate) use self::asset::Asset;

@@ -33,7 +33,7 @@ use crate::limits::DRAIN_BYTES_MAX;
 use crate::page::{Asset, Health, HealthPage, Metrics, front};
 use crate::request::{RequestContext, RequestIds};
 use crate::s3::{self, Finisher, Refusal};
-use crate::{ColdTiers, Credentials, Limits, Result, ServerStatus};
+use crate::{Credentials, Limits, Result, ServerStatus, Tiers};
 
 /// Answers requests; shared by all connections.
 pub(crate) struct Gateway {
@@ -60,7 +60,7 @@ impl Gateway {
     /// Creates the gateway. `operator` is a second pair of keys for the operator's calls, whose
     /// nonces are stored in `nonces`.
     pub(crate) fn new(
-        (archive, cold): (&Archive, ColdTiers),
+        (archive, tiers): (&Archive, Tiers),
         (credentials, operator): (Credentials, Option<Credentials>),
         (domain, nonces): (Option<&str>, Option<&Path>),
         limits: &Limits,
@@ -72,13 +72,14 @@ impl Gateway {
             s3::Endpoint::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
         let keys = (credentials, operator);
         let admin = Admin::new(
-            (archive.clone(), cold.clone()),
+            (archive.clone(), tiers.clone()),
             keys,
             nonces,
             limits,
             stopping.subscribe(),
         )?;
-        let health = Health::new(archive.clone(), cold, Arc::clone(&metrics), stopping.subscribe());
+        let health =
+            Health::new(archive.clone(), tiers, Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
         // Identifies this process, so that its operator can tell restarts apart; it has no other
         // meaning.

@@ -13,9 +13,6 @@ use std::sync::Arc;
 
 use fulgurite_accept::{Connections, Slot};
 use fulgurite_archive::Archive;
-use fulgurite_geo::objects::GeoStore;
-use fulgurite_rack::RackStore;
-use fulgurite_tome::objects::TomeStore;
 use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,7 +28,7 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) use self::gateway::Gateway;
 use self::tls::Tls;
 use crate::limits::{IDLE_GRACE, READ_BUFFER_BYTES};
-use crate::{Credentials, GatewayError, Limits, Result};
+use crate::{Credentials, GatewayError, Limits, Result, Tiers};
 
 /// Where TLS keys come from.
 #[derive(Clone, Debug)]
@@ -54,17 +51,6 @@ pub enum TlsConfig {
     },
 }
 
-/// Our own tiers behind the archive, most of them on disks that spin down.
-#[derive(Clone, Debug, Default)]
-pub struct ColdTiers {
-    /// The rack of cold disks.
-    pub rack: Option<RackStore>,
-    /// The set of tomes.
-    pub tomes: Option<TomeStore>,
-    /// The namespace over several sites.
-    pub geo: Option<GeoStore>,
-}
-
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -74,8 +60,8 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// A second pair of keys, for the operator's interface only.
     pub operator: Option<Credentials>,
-    /// Our own tiers, which the operator can inspect and repair.
-    pub cold: ColdTiers,
+    /// The tiers, which the operator can inspect and repair.
+    pub tiers: Tiers,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
     /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one, and
@@ -97,7 +83,7 @@ impl ServerConfig {
             listen,
             credentials,
             operator: None,
-            cold: ColdTiers::default(),
+            tiers: Tiers::new(),
             tls,
             domain,
             nonces: None,
@@ -122,7 +108,7 @@ pub struct Server {
 /// When the address is not available, or TLS files, domain or credentials are not usable.
 pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
     Box::pin(async move {
-        let ServerConfig { listen, credentials, operator, cold, tls, domain, nonces, limits } =
+        let ServerConfig { listen, credentials, operator, tiers, tls, domain, nonces, limits } =
             config;
         let failed = |source| GatewayError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -131,7 +117,7 @@ pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result
         let connections = Connections::new(limits.connections, IDLE_GRACE);
         let shared_connections = Arc::clone(&connections);
         let keys = (credentials, operator);
-        let stores = (&archive, cold);
+        let stores = (&archive, tiers);
         let names = (domain.as_deref(), nonces.as_deref());
         let gateway = Arc::new(Gateway::new(stores, keys, names, &limits, shared_connections)?);
         Ok(Server { listener, address, gateway, tls, connections, limits })

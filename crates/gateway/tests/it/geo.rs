@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fulgurite_archive::config::TierName;
+use fulgurite_gateway::TierStore;
 use fulgurite_geo::objects::{GeoOptions, GeoStore, SiteMap};
 use fulgurite_geo::stores::{Entropy, Opener};
 use object_store::ObjectStoreExt as _;
@@ -50,6 +52,14 @@ async fn sites() -> GeoStore {
     GeoStore::init(options).await.unwrap()
 }
 
+async fn start_with(geo: GeoStore) -> TestServer {
+    let name = TierName::new("sites").unwrap();
+    let server = TestServer::start_with(|config| {
+        config.tiers.insert(name, TierStore::Geo(geo));
+    });
+    server.await
+}
+
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
@@ -61,24 +71,24 @@ async fn geo_counters_match_openapi_and_metrics() {
     geo.put(&path, vec![7; 30_000].into()).await.unwrap();
     assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
     let store = geo.clone();
-    let server = TestServer::start_with(|config| config.cold.geo = Some(store)).await;
+    let server = start_with(store).await;
     let shown = parse(&call(&server, "GET", "/-/admin/geo").await.text());
     assert_eq!((&shown["name"], &shown["epoch"]), (&json!("records"), &json!(1)));
     assert_eq!((&shown["writes_fast"], &shown["writes_slow"]), (&json!(2), &json!(0)), "{shown}");
     let names: Vec<_> = shown["sites"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
     assert_eq!(names, ["lisbon", "oslo", "turin"]);
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
-    assert_eq!(status["has_geo"], true);
+    assert_eq!(status["tiers"], json!({ "sites": "geo" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     let snapshot = geo.snapshot();
     let written = snapshot.sites[1].bytes_written;
     assert!(written >= 15_000, "a fragment is half of the object: {snapshot:?}");
     for line in [
-        "fulgurite_geo_healthy 1".to_owned(),
-        "fulgurite_geo_undecided 0".to_owned(),
-        "fulgurite_geo_oldest_undecided_seconds 0".to_owned(),
-        "fulgurite_geo_writes_total{end=\"fast\"} 2".to_owned(),
-        format!("fulgurite_geo_site_written_bytes_total{{site=\"oslo\"}} {written}"),
+        "fulgurite_geo_healthy{tier=\"sites\"} 1".to_owned(),
+        "fulgurite_geo_undecided{tier=\"sites\"} 0".to_owned(),
+        "fulgurite_geo_oldest_undecided_seconds{tier=\"sites\"} 0".to_owned(),
+        "fulgurite_geo_writes_total{tier=\"sites\",end=\"fast\"} 2".to_owned(),
+        format!("fulgurite_geo_site_written_bytes_total{{tier=\"sites\",site=\"oslo\"}} {written}"),
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
@@ -92,7 +102,11 @@ async fn geo_calls_return_404_without_sites() {
     for path in ["/-/admin/geo", EVENTS] {
         let response = call(&server, "GET", path).await;
         assert_eq!(response.status, 404, "{}", response.text());
-        assert!(response.text().contains("[geo]"), "{}", response.text());
+        assert!(
+            response.text().contains("no tier of kind geo: set [tiers]"),
+            "{}",
+            response.text()
+        );
     }
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_geo"), "{metrics}");
@@ -102,7 +116,7 @@ async fn geo_calls_return_404_without_sites() {
 async fn geo_events_stream_until_server_stops() {
     let geo = sites().await;
     let store = geo.clone();
-    let server = TestServer::start_with(|config| config.cold.geo = Some(store)).await;
+    let server = start_with(store).await;
     let subscription = Subscription::subscribe_to(&server, EVENTS).await;
     assert!(subscription.is_accepted());
     let (serving, _data) = server.begin_stop();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use boon::{Compiler, Schemas};
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::{
     DamagedBody, DamagedCopy, DamagedInTier, FailedRestore, FarStatus, JobState, JobStatus,
     MoveReport, SealFailure, SealReport, SetStatus, ShardLocation, SkippedObject, Status,
@@ -12,7 +13,7 @@ use fulgurite_archive::status::{
 use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
 };
-use fulgurite_gateway::{FullStatus, ServerStatus};
+use fulgurite_gateway::{FullStatus, ServerStatus, TierKind};
 use fulgurite_tome::{Alarm, TomeEvent};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
@@ -178,7 +179,9 @@ fn failing_status() -> FullStatus {
         ..Status::default()
     };
     let server = ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 0 };
-    FullStatus { archive, server, has_rack: true, has_tomes: true, has_geo: true }
+    let kinds = [TierKind::Rack, TierKind::Tome, TierKind::Geo, TierKind::Objects];
+    let tiers = kinds.map(|kind| (TierName::new(kind.name()).unwrap(), kind)).into();
+    FullStatus { archive, server, tiers }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A rack of cold disks behind the gateway: every call of it answers as documented, with and
 //! without one.
 
+use fulgurite_archive::config::TierName;
+use fulgurite_gateway::TierStore;
 use fulgurite_rack::{RackStore, bench_support};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -22,8 +24,11 @@ async fn start() -> (TestServer, RackStore, TempDir) {
     let rack = RackStore::init(options).await.unwrap();
     put(&rack, 0..3).await;
     let shown = rack.clone();
-    let server = TestServer::start_with(|config| config.cold.rack = Some(shown)).await;
-    (server, rack, folder)
+    let name = TierName::new("cold").unwrap();
+    let server = TestServer::start_with(|config| {
+        config.tiers.insert(name, TierStore::Rack(shown));
+    });
+    (server.await, rack, folder)
 }
 
 async fn put(rack: &RackStore, numbers: std::ops::Range<u8>) {
@@ -72,12 +77,12 @@ async fn rack_calls_match_openapi() {
     assert!((400..500).contains(&response.status), "{} {}", response.status, response.text());
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     for line in [
-        "fulgurite_rack_simulated 1",
-        "fulgurite_rack_blobs{group=\"0\"}",
-        "fulgurite_rack_blob_bytes{group=\"0\"}",
-        "fulgurite_rack_free_bytes{group=\"0\"}",
-        "fulgurite_rack_disks_failing{group=\"0\"} 0",
-        "fulgurite_rack_spinups_total{group=\"0\",cause=\"init\"} 1",
+        "fulgurite_rack_simulated{tier=\"cold\"} 1",
+        "fulgurite_rack_blobs{tier=\"cold\",group=\"0\"}",
+        "fulgurite_rack_blob_bytes{tier=\"cold\",group=\"0\"}",
+        "fulgurite_rack_free_bytes{tier=\"cold\",group=\"0\"}",
+        "fulgurite_rack_disks_failing{tier=\"cold\",group=\"0\"} 0",
+        "fulgurite_rack_spinups_total{tier=\"cold\",group=\"0\",cause=\"init\"} 1",
     ] {
         assert!(metrics.contains(&format!("\n{line}")), "no {line} in {metrics}");
     }
@@ -88,7 +93,7 @@ async fn failed_rack_disk_degrades_readiness() {
     let (server, _rack, _folder) = start().await;
     let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
-    assert!(page("/metrics").await.text().contains("\nfulgurite_rack_healthy 1\n"));
+    assert!(page("/metrics").await.text().contains("\nfulgurite_rack_healthy{tier=\"cold\"} 1\n"));
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let groups = shown["groups"].as_array().unwrap();
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
@@ -96,10 +101,13 @@ async fn failed_rack_disk_degrades_readiness() {
     report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
-    let expected = "degraded\nrack: disks have failed or are missing\n";
+    let expected = "degraded\ncold: disks have failed or are missing\n";
     assert_eq!(ready.text(), expected, "neither disk nor path is named");
     let metrics = page("/metrics").await.text();
-    for line in ["fulgurite_rack_healthy 0", "fulgurite_rack_blobs_unmended 0"] {
+    for line in [
+        "fulgurite_rack_healthy{tier=\"cold\"} 0",
+        "fulgurite_rack_blobs_unmended{tier=\"cold\"} 0",
+    ] {
         assert!(metrics.contains(&format!("\n{line}\n")), "no {line} in {metrics}");
     }
 }
@@ -113,7 +121,7 @@ async fn unrecoverable_blobs_degrade_readiness() {
     let found = report(&server, "/-/admin/rack-verify").await;
     assert_ne!(found["problems"], serde_json::json!([]), "{found}");
     let ready = server.request("GET", "/readyz").send_plain().await.text();
-    let expected = "rack: blobs have lost stacks that could not be rebuilt\n";
+    let expected = "cold: blobs have lost stacks that could not be rebuilt\n";
     assert!(ready.starts_with("degraded\n") && ready.contains(expected), "{ready}");
     let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
     let unsound = shown["groups"].as_array().unwrap().iter();
@@ -136,6 +144,38 @@ fn damage_stacks(folder: &std::path::Path) -> usize {
     cut
 }
 
+/// With several racks a call has to say which, and metrics have the name of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn racks_are_told_apart_by_name() {
+    let (_server, rack, _folder) = start().await;
+    let folder = TempDir::new().unwrap();
+    let options = bench_support::options(folder.path(), fulgurite_archive::system_clock());
+    let other = RackStore::init(options.unwrap()).await.unwrap();
+    let server = TestServer::start_with(|config| {
+        for (name, store) in [("a", rack), ("b", other)] {
+            config.tiers.insert(TierName::new(name).unwrap(), TierStore::Rack(store));
+        }
+    });
+    let server = server.await;
+    let blobs = async |path: &str| {
+        let shown = json(&call(&server, "GET", path).await.text());
+        let groups = shown["groups"].as_array().unwrap().iter();
+        groups.map(|group| group["blobs"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(blobs("/-/admin/rack?tier=a").await, 3);
+    assert_eq!(blobs("/-/admin/rack?tier=b").await, 0);
+    assert_eq!(call(&server, "GET", "/-/admin/rack").await.status, 400);
+    assert_eq!(call(&server, "GET", "/-/admin/rack?tier=c").await.status, 404);
+    let status = json(&call(&server, "GET", "/-/admin/status").await.text());
+    assert_eq!(status["tiers"], serde_json::json!({ "a": "rack", "b": "rack" }));
+    let metrics = server.request("GET", "/metrics").send_plain().await.text();
+    for line in ["fulgurite_rack_healthy{tier=\"a\"} 1\n", "fulgurite_rack_healthy{tier=\"b\"} 1\n"]
+    {
+        assert!(metrics.contains(line), "no {line} in {metrics}");
+    }
+    assert_eq!(metrics.matches("# TYPE fulgurite_rack_healthy").count(), 1);
+}
+
 #[tokio::test]
 async fn rack_calls_return_404_without_a_rack() {
     let server = TestServer::start().await;
@@ -148,7 +188,11 @@ async fn rack_calls_return_404_without_a_rack() {
     ] {
         let response = call(&server, method, path).await;
         assert_eq!(response.status, 404, "{path}: {}", response.text());
-        assert!(response.text().contains("[rack]"), "{}", response.text());
+        assert!(
+            response.text().contains("no tier of kind rack: set [tiers]"),
+            "{}",
+            response.text()
+        );
     }
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_rack"), "{metrics}");

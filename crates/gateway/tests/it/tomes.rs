@@ -1,5 +1,7 @@
 //! A set of tomes behind the gateway: every call of it answers as documented, with and without one.
 
+use fulgurite_archive::config::TierName;
+use fulgurite_gateway::TierStore;
 use fulgurite_tome::TomeSet;
 use fulgurite_tome::objects::{PutGuarantee, TomeStore, bench_support};
 use object_store::ObjectStoreExt as _;
@@ -25,8 +27,11 @@ async fn start() -> (TestServer, TomeStore, TempDir) {
         bench_support::open_store(set.unwrap(), folder.path(), clock, PutGuarantee::Local).unwrap();
     put(&tomes, 0..3).await;
     let shown = tomes.clone();
-    let server = TestServer::start_with(|config| config.cold.tomes = Some(shown)).await;
-    (server, tomes, folder)
+    let name = TierName::new("shelf").unwrap();
+    let server = TestServer::start_with(|config| {
+        config.tiers.insert(name, TierStore::Tome(shown));
+    });
+    (server.await, tomes, folder)
 }
 
 async fn put(tomes: &TomeStore, numbers: std::ops::Range<u32>) {
@@ -55,9 +60,11 @@ async fn tome_calls_match_openapi() {
     let report = parse(response.text().lines().last().unwrap())["report"].clone();
     assert_eq!(report, json!({ "objects": 0, "known": 3, "problems": [] }));
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
-    assert_eq!(status["has_tomes"], true);
+    assert_eq!(status["tiers"], json!({ "shelf": "tome" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    for line in ["fulgurite_tomes_healthy 1", "fulgurite_tomes_objects 3"] {
+    for line in
+        ["fulgurite_tomes_healthy{tier=\"shelf\"} 1", "fulgurite_tomes_objects{tier=\"shelf\"} 3"]
+    {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
     let stopped = tokio::task::spawn_blocking(move || tomes.stop());
@@ -72,7 +79,11 @@ async fn tome_calls_return_404_without_tomes() {
     {
         let response = call(&server, method, path).await;
         assert_eq!(response.status, 404, "{path}: {}", response.text());
-        assert!(response.text().contains("[tomes]"), "{}", response.text());
+        assert!(
+            response.text().contains("no tier of kind tome: set [tiers]"),
+            "{}",
+            response.text()
+        );
     }
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
@@ -142,11 +153,13 @@ async fn tome_metrics_match_status() {
         let expected = expected.as_f64().unwrap_or_else(|| panic!("{name}: {expected}"));
         assert!(found.is_some_and(|found| (found - expected).abs() < 0.01), "{name}: {metrics}");
     };
-    assert_metric("fulgurite_tomes_simulated", &json!(1));
-    assert_metric("fulgurite_tomes_watts", &shown["watts"]);
+    assert_metric("fulgurite_tomes_simulated{tier=\"shelf\"}", &json!(1));
+    assert_metric("fulgurite_tomes_watts{tier=\"shelf\"}", &shown["watts"]);
     let seconds = |ms: &Value| json!(ms.as_f64().unwrap() / 1000.0);
     for tome in shown["tomes"].as_array().unwrap() {
-        let name = |what: &str| format!("fulgurite_tomes_{what}{{tome=\"{}\"}}", tome["tome"]);
+        let name = |what: &str| {
+            format!("fulgurite_tomes_{what}{{tier=\"shelf\",tome=\"{}\"}}", tome["tome"])
+        };
         assert_metric(&name("pieces"), &tome["pieces"]);
         assert_metric(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
         assert_metric(&name("unprotected_seconds"), &tome["unprotected_seconds"]);
@@ -164,8 +177,9 @@ async fn tome_metrics_match_status() {
         let mut spin_ups = 0;
         for entry in tome["wakes_by"].as_array().unwrap() {
             let (number, cause) = (&tome["tome"], entry[0].as_str().unwrap());
-            let name =
-                format!("fulgurite_tomes_wakes_total{{tome=\"{number}\",cause=\"{cause}\"}}");
+            let name = format!(
+                "fulgurite_tomes_wakes_total{{tier=\"shelf\",tome=\"{number}\",cause=\"{cause}\"}}"
+            );
             assert_metric(&name, &entry[1]);
             spin_ups += entry[1].as_u64().unwrap();
         }

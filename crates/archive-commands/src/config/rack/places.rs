@@ -8,12 +8,12 @@ use fulgurite_rack_core::Shape;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Rack};
-use crate::config::ConfigError;
+use crate::config::{ConfigError, refuse};
 
 /// Placeholder in a pattern for the number of a place.
 const PLACEHOLDER: &str = "{place}";
 
-/// A row of `[rack.places]`: a directory, or also the disk's device.
+/// A row of `places`: a directory, or also the disk's device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Place {
@@ -62,10 +62,6 @@ impl Place {
     }
 }
 
-fn refuse<T>(name: &'static str, reason: String) -> Result<T, ConfigError> {
-    Err(ConfigError::Value { name, reason })
-}
-
 /// Returns the table by place. Rejects places that the shape does not have.
 fn table<'a>(rack: &'a Rack, shape: &Shape) -> Result<BTreeMap<PlaceId, &'a Place>, ConfigError> {
     let mut table = BTreeMap::new();
@@ -76,7 +72,7 @@ fn table<'a>(rack: &'a Rack, shape: &Shape) -> Result<BTreeMap<PlaceId, &'a Plac
             None => {
                 let last = shape.place_count().saturating_sub(1);
                 return refuse(
-                    "rack.places",
+                    "places",
                     format!("\"{name}\" is no place of {}, which has 0 to {last}", rack.shape),
                 );
             }
@@ -110,16 +106,16 @@ pub(super) fn roots(
                     "no directory is set for the disk of place {place}; write \
                      something like \"/mnt/rack/{PLACEHOLDER}\""
                 );
-                return refuse("rack.disks", reason);
+                return refuse("disks", reason);
             }
         };
         if let Some(other) = owners.insert(root.clone(), place) {
             let reason = format!(
                 "places {other} and {place} would both use \"{}\"; have {PLACEHOLDER} in the \
-                 pattern, or a directory for each in [rack.places]",
+                 pattern, or a directory for each in places",
                 root.display()
             );
-            return refuse("rack.disks", reason);
+            return refuse("disks", reason);
         }
         roots.insert(place, root);
     }
@@ -144,7 +140,7 @@ pub(super) fn devices(
                  \"/dev/disk/by-path/pci-0000:00:17.0-ata-{PLACEHOLDER}\", or use backend = \
                  \"simulated\""
             );
-            return refuse("rack.device", reason);
+            return refuse("device", reason);
         };
         let smartctl = row.and_then(|row| row.smartctl()).or(rack.smartctl.as_ref()).cloned();
         let mount = rack.mount.then(|| root.clone());

@@ -126,12 +126,15 @@ async function updateArchive() {
   if (!signer) return;
   try {
     const status = await call(signer, "GET", "/-/admin/status");
-    const found = status.has_rack ? await call(signer, "GET", "/-/admin/rack") : null;
+    // The page shows one rack and one set of tomes, the first of each.
+    const first = (kind) => Object.keys(status.tiers).find((name) => status.tiers[name] === kind);
+    const [rack, tome] = [first("rack"), first("tome")];
+    const found = rack ? await call(signer, "GET", `/-/admin/rack?tier=${rack}`) : null;
     // The keys may have been forgotten in the meantime.
     if (signer !== key) return;
     show(status);
     showRack(found);
-    showTomes(status.has_tomes ? signer : null);
+    showTomes(tome ? signer : null, tome);
     showMessage("");
   } catch (error) {
     if (signer !== key) return;

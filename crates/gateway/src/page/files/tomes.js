@@ -32,11 +32,11 @@ let set = null;
 let tokens = new Map();
 let latest = [];
 
-/** Shows the tomes with calls signed by `signer`; hides them if it is null. */
-export function showTomes(signer) {
+/** Shows the tomes of a tier with calls signed by `signer`; hides them if it is null. */
+export function showTomes(signer, tier) {
   if (subscription?.signer === signer) return;
   forgetTomes();
-  if (signer) watch(signer);
+  if (signer) watch(signer, tier);
 }
 
 export function forgetTomes() {
@@ -51,11 +51,11 @@ export function forgetTomes() {
   }
 }
 
-async function watch(signer) {
+async function watch(signer, tier) {
   const own = { signer, stop: new AbortController() };
   subscription = own;
   try {
-    for await (const [name, data] of events(signer, "/-/tomes-events", own.stop.signal)) {
+    for await (const [name, data] of events(signer, `/-/tomes-events?tier=${tier}`, own.stop.signal)) {
       if (subscription !== own) return;
       apply(name, data);
     }
@@ -65,7 +65,7 @@ async function watch(signer) {
   setTimeout(() => {
     if (subscription !== own) return;
     subscription = null;
-    if (!document.hidden) watch(signer);
+    if (!document.hidden) watch(signer, tier);
   }, RECONNECT_MS);
 }
 

@@ -1,4 +1,4 @@
-//! `[tomes]`: a set of tomes, the layout of their disks, and their locations.
+//! `[tiers.NAME]` of kind `tome`: a set of tomes, the layout of their disks, and their locations.
 //!
 //! Creating, opening and querying it is in `crate::tomes`.
 
@@ -12,21 +12,20 @@ use fulgurite_tome_core::{CodeParams, Layout, Parts, TomeId};
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
 use super::rack::Backend;
+use super::{ConfigError, refuse};
 
-/// Name of its tier.
-pub const TIER: &str = "tomes";
 /// Placeholder in a pattern for the number of a tome.
 const PLACEHOLDER: &str = "{tome}";
 /// Fewest tomes: one for each member of a group, and one that can replace another.
 const TOMES_MIN: u32 = 3;
 
-/// `[tomes]`
+/// A tier of kind `tome`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tomes {
-    /// Directory of the metadata store: index, signatures, ledgers, tokens; by default DATA/tomes.
+pub struct Tome {
+    /// Directory of the metadata store: index, signatures, ledgers, tokens; by default
+    /// DATA/tiers/NAME.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Number of tomes, numbered from zero.
@@ -75,7 +74,7 @@ pub struct Tomes {
     pub mount: bool,
 }
 
-impl Default for Tomes {
+impl Default for Tome {
     fn default() -> Self {
         let split = |data, parity| CodeParams::new(data, parity);
         Self {
@@ -103,36 +102,27 @@ impl Default for Tomes {
     }
 }
 
-fn refuse<T>(name: &'static str, reason: impl Into<String>) -> Result<T, ConfigError> {
-    Err(ConfigError::Value { name, reason: reason.into() })
-}
-
-impl Tomes {
-    /// Returns the settings of `--tomes COUNT`: simulated disks below the data directory, ten times
-    /// as fast as real ones, created at the first start.
+impl Tome {
+    /// Returns the settings of `--tier NAME=tome:COUNT`: simulated disks below the data directory,
+    /// ten times as fast as real ones, created at the first start.
     pub(super) fn simulated(count: u32) -> Self {
         let time_scale = Ratio::new(0.1).unwrap_or_default();
         Self { count, make: true, time_scale, ..Self::default() }
-    }
-
-    /// Returns the directory of the index, for an archive in `data`.
-    pub fn folder(&self, data: &Path) -> PathBuf {
-        self.directory.clone().unwrap_or_else(|| data.join(TIER))
     }
 
     /// Returns the layout of each disk.
     pub fn layout(&self) -> Result<Layout, ConfigError> {
         let Self { block, segment, segments, regions, spares, .. } = *self;
         let layout = Layout::new(Parts { block, segment, segments, regions, spares });
-        layout.or_else(|error| refuse("tomes", error_chain(&error)))
+        layout.or_else(|error| refuse("block", error_chain(&error)))
     }
 
     /// Returns the directory of the disk of each tome in this process.
-    pub fn roots(&self, data: &Path) -> Result<BTreeMap<TomeId, PathBuf>, ConfigError> {
-        let folder = self.folder(data).join("disks").join(PLACEHOLDER);
-        let pattern = self.disks.clone().unwrap_or_else(|| folder.display().to_string());
+    pub fn roots(&self, folder: &Path) -> Result<BTreeMap<TomeId, PathBuf>, ConfigError> {
+        let default_pattern = folder.join("disks").join(PLACEHOLDER);
+        let pattern = self.disks.clone().unwrap_or_else(|| default_pattern.display().to_string());
         if !pattern.contains(PLACEHOLDER) {
-            return refuse("tomes.disks", format!("\"{pattern}\" has no {PLACEHOLDER} in it"));
+            return refuse("disks", format!("\"{pattern}\" has no {PLACEHOLDER} in it"));
         }
         let root = |tome: u32| PathBuf::from(pattern.replace(PLACEHOLDER, &tome.to_string()));
         Ok((0..self.count).map(|tome| (TomeId::new(tome), root(tome))).collect())
@@ -146,7 +136,7 @@ impl Tomes {
         let Some(pattern) = self.device.as_ref().filter(|pattern| pattern.contains(PLACEHOLDER))
         else {
             return refuse(
-                "tomes.device",
+                "device",
                 format!("a real disk has a device: name it with {PLACEHOLDER}"),
             );
         };
@@ -162,33 +152,33 @@ impl Tomes {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         self.layout()?;
         if let Err(error) = self.groups.for_group() {
-            return refuse("tomes.groups", error_chain(&error));
+            return refuse("groups", error_chain(&error));
         }
         if self.max_spinups_per_day.is_some_and(|limit| !(1..=SPIN_UPS_A_DAY_MAX).contains(&limit))
         {
             let reason = format!("write 1 to {SPIN_UPS_A_DAY_MAX}, or leave it out");
-            return refuse("tomes.max_spinups_per_day", reason);
+            return refuse("max_spinups_per_day", reason);
         }
         if !(IDLE_MIN..=IDLE_MAX).contains(&self.idle) {
-            return refuse("tomes.idle", format!("write {IDLE_MIN} to {IDLE_MAX}"));
+            return refuse("idle", format!("write {IDLE_MIN} to {IDLE_MAX}"));
         }
         let least = self.groups.total().max(TOMES_MIN);
         if self.network.is_none() && self.count < least {
             let reason = format!("groups of {} need {least} tomes or more", self.groups);
-            return refuse("tomes.count", reason);
+            return refuse("count", reason);
         }
-        let roots = self.roots(Path::new("DATA"))?;
+        let roots = self.roots(Path::new("DATA/tiers/NAME"))?;
         match self.backend {
             Backend::Simulated if self.device.is_some() => refuse(
-                "tomes.device",
+                "device",
                 "simulated disks have no devices; write backend = \"linux\" if they are real",
             ),
             Backend::Simulated => Ok(()),
             Backend::Linux if self.make => {
-                refuse("tomes.make", "real disks are taken by `fulgurite tomes init` alone")
+                refuse("make", "real disks are taken by `fulgurite tier init` alone")
             }
             Backend::Linux if self.time_scale != Ratio::ZERO => {
-                refuse("tomes.time_scale", "it applies to simulated disks only; leave it out")
+                refuse("time_scale", "it applies to simulated disks only; leave it out")
             }
             Backend::Linux => self.devices(&roots).map(drop),
         }
