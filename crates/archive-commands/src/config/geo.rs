@@ -1,4 +1,5 @@
-//! `[tiers.NAME]` of kind `geo`: a namespace over several sites, and this archive's own folder in it.
+//! `[tiers.NAME]` of kind `geo`: a namespace over several sites, and this archive's own folder in
+//! it.
 //!
 //! The sites are listed in a file of its own, the map of sites (docs/geo.md), since the sites agree
 //! on it. Creating, opening and querying the namespace is in `crate::geo`.

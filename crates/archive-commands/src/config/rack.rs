@@ -1,4 +1,5 @@
-//! `[tiers.NAME]` of kind `rack`: a rack of cold disks, its shape, and the location of each of its disks.
+//! `[tiers.NAME]` of kind `rack`: a rack of cold disks, its shape, and the location of each of its
+//! disks.
 //!
 //! Creating, opening and querying it is in `crate::rack`.
 

@@ -203,8 +203,8 @@ pub(super) fn options(rack: &TierConfig<Rack>, is_instant: bool) -> anyhow::Resu
                 .collect();
             if missing.len() == disks.len() {
                 let message = format!(
-                    "setting tiers.{name}.device: there is no device of any place ({}); name them as \
-                     `ls /dev/disk/by-path` does, or use backend = \"simulated\"",
+                    "setting tiers.{name}.device: there is no device of any place ({}); name them \
+                     as `ls /dev/disk/by-path` does, or use backend = \"simulated\"",
                     missing.first().map_or("", String::as_str)
                 );
                 return Err(ExitError::new(Exit::Config, message).into());

@@ -274,8 +274,8 @@ fn report_moved(rebuilt: &Rebuilt, out: &Output) -> anyhow::Result<()> {
     out.text(format_args!("tome {tome}: {slots} of {} moved", pluralize(*of, "slot")))?;
     if slots < of && !out.is_json() {
         note(hint(
-            "with the server stopped, name one tome more (its count, or --tier NAME=tome:COUNT) and \
-             run `fulgurite tomes add`",
+            "with the server stopped, name one tome more (its count, or --tier NAME=tome:COUNT) \
+             and run `fulgurite tomes add`",
         ));
     }
     report_problems(problems, 0, Exit::Partial, "the remaining moves continue automatically", out)?;

@@ -440,7 +440,7 @@ async fn unknown_and_invalid_tiers_are_refused() {
     let place = Place::new();
     let mut wrong = place.config();
     wrong.tiers.clear();
-    let refused = fulgurite_archive::Archive::open(wrong).await.unwrap_err();
+    let refused = Archive::open(wrong).await.unwrap_err();
     assert!(refused.to_string().contains("there is no such tier"), "{refused}");
     for (url, why) in [
         ("nowhere", "must begin with"),
@@ -452,7 +452,7 @@ async fn unknown_and_invalid_tiers_are_refused() {
         for tier in wrong.tiers.values_mut() {
             url.clone_into(&mut tier.url);
         }
-        let refused = fulgurite_archive::Archive::open(wrong).await.unwrap_err().to_string();
+        let refused = Archive::open(wrong).await.unwrap_err().to_string();
         assert!(refused.contains(why) && refused.contains("cold"), "{url}: {refused}");
     }
     let plain = Client::open(config_of(place.data.path())).await;

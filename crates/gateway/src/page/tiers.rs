@@ -41,7 +41,8 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| TierName::new(name).unwrap());
         let page = |n: u8| {
             format!(
-                "# HELP x X.\n# TYPE x gauge\nx {n}\n# HELP y Y.\n# TYPE y gauge\ny{{g=\"{{\"}} {n}\n"
+                "# HELP x X.\n# TYPE x gauge\nx {n}\n\
+                 # HELP y Y.\n# TYPE y gauge\ny{{g=\"{{\"}} {n}\n"
             )
         };
         assert_eq!(
