@@ -6,7 +6,7 @@ use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::{Direction, KeyRange, ReadView};
 
 use crate::config::ArchiveConfig;
-use crate::objects::classes::TierName;
+use crate::model::classes::TierName;
 use crate::rows::{self, BODIES, BodyRow, META};
 use crate::{ArchiveError, Result};
 
@@ -43,7 +43,7 @@ fn body_elsewhere(config: &ArchiveConfig, view: &dyn ReadView) -> Result<Option<
     let mut found = Ok(None);
     view.scan(BODIES, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {
         found = rows::decode::<BodyRow>(BODIES, value)
-            .map(|row| row.tier.filter(|tier| !config.tiers.contains_key(tier)));
+            .map(|row| row.tier().filter(|tier| !config.tiers.contains_key(*tier)).cloned());
         match &found {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(_)) | Err(_) => ControlFlow::Break(()),
