@@ -42,8 +42,8 @@ pub(super) async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
     let mut client = dial(address, name, tls).await.map_err(|error| error.to_string())?;
     match client.unary::<calls::Status>(Nothing {}).await {
         Ok(_) => Ok(Code::Ok),
-        // A tome that answers sends a code of its own.
-        Err(status) if status.code() == Code::Unknown => Err(status.message().to_owned()),
+        // The status of a call that was not answered has the reason as its source.
+        Err(status) if std::error::Error::source(&status).is_some() => Err(status.to_string()),
         Err(status) => Ok(status.code()),
     }
 }
