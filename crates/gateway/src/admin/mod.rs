@@ -262,12 +262,15 @@ impl Admin {
         let named = query_value(query, "tier");
         let is_meant = |name: &TierName| named.as_ref().is_none_or(|named| name.as_str() == named);
         let meant = self.tiers.iter().filter(|(name, _)| is_meant(name));
-        let mut stores = meant.filter_map(|(_, tier)| store_of(tier));
+        let mut stores = meant.filter_map(|(name, tier)| Some((name, store_of(tier)?)));
         let kind = kind.name();
         match (stores.next(), stores.next()) {
-            (Some(store), None) => Ok(store),
-            (Some(_), Some(_)) => {
-                let message = format!("there are several tiers of kind {kind}: say which, by tier");
+            (Some((_, store)), None) => Ok(store),
+            (Some((one, _)), Some((other, _))) => {
+                let message = format!(
+                    "there are tiers \"{one}\" and \"{other}\" of kind {kind}: say which, by --name \
+                     or the parameter tier"
+                );
                 Err(Box::new(refuse(StatusCode::BAD_REQUEST, "Invalid", &message)))
             }
             (None, _) => {
