@@ -65,7 +65,7 @@ fn messages_are_encoded_as_proto3() {
 async fn calls_have_paths_and_unknown_ones_are_unimplemented() {
     assert_eq!(calls::Sum::PATH, "/fulgurite.test.v1.Sums/Sum");
     let code = async |path: &str| {
-        let request = fulgurite_rpc::http::Request::post(path).body(Body::empty());
+        let request = http::Request::post(path).body(Body::empty());
         let reply = answer(Arc::new(Service), 1000, request.expect("a request")).await;
         reply.headers()["grpc-status"].as_bytes().to_vec()
     };
