@@ -179,7 +179,8 @@ def write_map(server: Everywhere) -> dict[str, str]:
         place = f"dir://{server.disks}/{site}"
         text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
     server.map.write_text(text, encoding="utf-8")
-    return {"map": str(server.map), "near": SITES[0], "heal_every": "1s", "collect_every": "2s"}
+    settings = {"kind": "geo", "map": str(server.map), "near": SITES[0]}
+    return settings | {"heal_every": "1s", "collect_every": "2s"}
 
 
 def live(server: Server, run: Run, life: int) -> None:
