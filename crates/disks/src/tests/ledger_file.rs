@@ -27,8 +27,8 @@ fn lines_match_the_format() {
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         r#"{"format":"fulgurite-spin-up-ledger","version":1,"start":[0,0],"places":[],"groups":[]}
-{"spin_up":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
-{"spin_up":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
+{"spin-up":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
+{"spin-up":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
 {"replaced":5}
 {"start":[7,7]}
 "#

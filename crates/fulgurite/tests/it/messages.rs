@@ -89,27 +89,31 @@ fn help_of_serve_is_complete() {
             Usage: fulgurite serve [OPTIONS] --data <DIR>
 
             Options:
-                  --data <DIR>         Data directory; made if it does not exist [env:
-                                       FULGURITE_DATA=]
-                  --json               Print one JSON object per line instead of text
-                  --config <FILE>      Configuration file (TOML) [env: FULGURITE_CONFIG=]
-                  --log-format <FORM>  Format of log lines on standard error: text or json
-                                       [default: text]
-                  --color <WHEN>       When to color: auto (on a terminal, unless NO_COLOR
-                                       is set), always or never [default: auto]
-                  --listen <ADDR>      Address and port to listen on; port 0 takes a free
-                                       one
-                  --tls <CHOICE>       TLS: off, auto (self-signed) or CERT,KEY (PEM files)
-                  --profile <NAME>     Platter profile: sliver, demo, desk or silica
-                  --tier <NAME=KIND:VALUE>
-                                       Tier: NAME=rack:SHAPE or NAME=tome:COUNT (simulated
-                                       disks in DATA/tiers/NAME, made at the first start),
-                                       NAME=geo:MAP or NAME=objects:URL; can be repeated
-                  --access-key <KEY>   Access key; without one, a pair is made once and kept
-                                       in DATA/credentials.toml [env: FULGURITE_ACCESS_KEY=]
-                  --secret-key <KEY>   Secret key; prefer the variable, a flag is seen by
-                                       others [env: FULGURITE_SECRET_KEY]
-              -h, --help               Print help
+                  --data <DIR>              Data directory; made if it does not exist [env:
+                                            FULGURITE_DATA=]
+                  --json                    Print one JSON object per line instead of text
+                  --config <FILE>           Configuration file (TOML) [env:
+                                            FULGURITE_CONFIG=]
+                  --log-format <FORM>       Format of log lines on standard error: text or
+                                            json [default: text]
+                  --color <WHEN>            When to color: auto (on a terminal, unless
+                                            NO_COLOR is set), always or never [default:
+                                            auto]
+                  --listen <ADDR>           Address and port to listen on; port 0 takes a
+                                            free one
+                  --tls <CHOICE>            TLS: off, auto (self-signed) or CERT,KEY (PEM
+                                            files)
+                  --profile <NAME>          Platter profile: sliver, demo, desk or silica
+                  --tier <NAME=KIND:VALUE>  Tier: NAME=rack:SHAPE or NAME=tome:COUNT
+                                            (simulated disks in DATA/tiers/NAME, made at the
+                                            first start), NAME=geo:MAP or NAME=objects:URL;
+                                            can be repeated
+                  --access-key <KEY>        Access key; without one, a pair is made once and
+                                            kept in DATA/credentials.toml [env:
+                                            FULGURITE_ACCESS_KEY=]
+                  --secret-key <KEY>        Secret key; prefer the variable, a flag is seen
+                                            by others [env: FULGURITE_SECRET_KEY]
+              -h, --help                    Print help
             exit: 0
         "#]],
     );

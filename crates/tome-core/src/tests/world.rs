@@ -235,12 +235,9 @@ impl World {
                 let now = self.now;
                 let node = &mut self.nodes[index];
                 node.reading = physical_blocks.iter().copied().collect();
-                node.last_access
-                    .extend(physical_blocks.iter().map(|physical_block| (*physical_block, now)));
-                let blocks = physical_blocks
-                    .iter()
-                    .map(|physical_block| self.nodes[index].disk.get(physical_block).cloned())
-                    .collect();
+                node.last_access.extend(physical_blocks.iter().map(|block| (*block, now)));
+                let read = |block| self.nodes[index].disk.get(block).cloned();
+                let blocks = physical_blocks.iter().map(read).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
             Command::ReadObject { job, physical_blocks, wanted } => {

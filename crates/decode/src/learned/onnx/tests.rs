@@ -285,9 +285,9 @@ fn hex(bytes: impl Iterator<Item = u8>) -> String {
 #[test]
 fn lab_files_parse_as_in_the_onnx_package() {
     for (file, expected) in [
-        (TINY, "036ef306ffb643b761acce16b2ccd18dafed6b22eb25f1de8b0c6f357045f7fe"),
-        (SMALL, "28612fc521a5e472fe9f929e36bd96fefbeec5ae2db37a6a00e96e917ecbe0ba"),
-        (LARGE, "c063c762dcb0215be59d28adbe41521941853d13b24251cbb72300506ea9298a"),
+        (TINY, "7a0b2ac581ddd063d118f8b46dc7b34cd38cb1e3f12ba273bee5f98bc3d45bf6"),
+        (SMALL, "c38e48b1b5d67c03bd9e9c25021ea0fc7790335ef41a156a551c77d3dd0352c8"),
+        (LARGE, "d371afdd208f05ed95cf26abc74df3284087c055f3a5383eaed5cbdc478da3ee"),
     ] {
         let text = text(&File::read(file).unwrap());
         assert_eq!(blake3::hash(text.as_bytes()).to_hex().as_str(), expected, "{text:.2000}");

@@ -142,7 +142,7 @@ impl Driven {
             .collect();
         let tome = match self.scenario.driven.choosing {
             TomeSelection::Room => choose(&candidates, None, blocks, now),
-            TomeSelection::Kin => {
+            TomeSelection::Affinity => {
                 let last = affinity.and_then(|affinity| self.sessions.kins.last(affinity));
                 choose(&candidates, last, blocks, now)
             }

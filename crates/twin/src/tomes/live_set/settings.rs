@@ -48,7 +48,7 @@ pub enum TomeSelection {
     /// A random one with enough space.
     Random,
     /// The one that took the last object of the same affinity group, by the rule of the core.
-    Kin,
+    Affinity,
 }
 
 /// How a group repairs blocks that a segment cannot.

@@ -83,7 +83,7 @@ fn affinity_places_one_writers_objects_together() {
         assert_eq!(one.job.count, 6, "{one:?}");
         one.tomes_a_job
     };
-    let [affinity, random] = [TomeSelection::Kin, TomeSelection::Random].map(tomes_a_job);
+    let [affinity, random] = [TomeSelection::Affinity, TomeSelection::Random].map(tomes_a_job);
     assert!(affinity < 1.5 && random > 2.0, "{affinity} and {random}");
 }
 
