@@ -268,8 +268,8 @@ impl Admin {
             (Some((_, store)), None) => Ok(store),
             (Some((one, _)), Some((other, _))) => {
                 let message = format!(
-                    "there are tiers \"{one}\" and \"{other}\" of kind {kind}: say which, by --name \
-                     or the parameter tier"
+                    "there are tiers \"{one}\" and \"{other}\" of kind {kind}: say which, by \
+                     --name or the parameter tier"
                 );
                 Err(Box::new(refuse(StatusCode::BAD_REQUEST, "Invalid", &message)))
             }
