@@ -136,6 +136,23 @@ TINY_GEOMETRY: dict[str, Any] = {
     "set_redundancy_platters": 3,
     "set_span_sectors": 8,
 }
+# A rack to which bodies are moved as they come.
+RACK: dict[str, Any] = {
+    "kind": "rack",
+    "shape": "laptop",
+    "make": True,
+    "idle": "1s",
+    "moves": {"calm_age": "0s", "age": "1s"},
+}
+# A small set of tomes; how many, and how large, is up to the test.
+TOMES: dict[str, Any] = {
+    "kind": "tome",
+    "groups": "2+1",
+    "block": "8KiB",
+    "segment": "14+2",
+    "make": True,
+    "idle": "100ms",
+}
 
 
 def to_toml(table: dict[str, Any]) -> str:

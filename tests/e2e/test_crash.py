@@ -20,6 +20,7 @@ import pytest
 from conftest import Start
 from crash_driver import BUCKET, DAYS_FOREVER, Driver
 from harness import (
+    RACK,
     ROOT,
     TINY_GEOMETRY,
     Server,
@@ -52,13 +53,7 @@ CONFIG = {
     "library": {"shape": {"slots_per_shelf": 1000}},
     # Bodies are brought to the rack as they come.
     "tiers": {
-        "rack": {
-            "kind": "rack",
-            "shape": "laptop",
-            "make": True,
-            "idle": "1s",
-            "moves": {"calm_age": "0s", "age": "1s"},
-        },
+        "rack": RACK,
     },
 }
 

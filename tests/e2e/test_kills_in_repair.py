@@ -25,7 +25,9 @@ from typing import Any
 import pytest
 from harness import (
     POLL_SECONDS,
+    RACK,
     TINY_GEOMETRY,
+    TOMES,
     Server,
     binary,
     is_restored,
@@ -52,31 +54,13 @@ SLOT_MOVE_POINTS = [
     "tomes-names-moved",
     "tomes-slot-recorded",
 ]
-TOMES = 5
 EACH: dict[str, Any] = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
     "seal": {"staged_bytes": "300KiB", "age": "1s"},
     "tiers": {
-        "rack": {
-            "kind": "rack",
-            "shape": "laptop",
-            "make": True,
-            "idle": "1s",
-            "moves": {"calm_age": "0s", "age": "1s"},
-        },
-        "tomes": {
-            "kind": "tome",
-            "count": TOMES,
-            "groups": "2+1",
-            "block": "8KiB",
-            "segment": "14+2",
-            "segments": 8,
-            "regions": 1,
-            "spares": 128,
-            "make": True,
-            "idle": "100ms",
-        },
+        "rack": RACK,
+        "tomes": TOMES | {"count": 5, "segments": 8, "regions": 1, "spares": 128},
     },
 }
 

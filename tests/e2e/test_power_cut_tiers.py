@@ -35,7 +35,7 @@ import pytest
 from crash_driver import BUCKET, Key, Verb, Version
 from disk_model import Disk
 from fault_shim import Shim, missing
-from harness import RUN_SECONDS, Server, binary, is_restored, run, seed, wait_until
+from harness import RACK, RUN_SECONDS, TOMES, Server, binary, is_restored, run, seed, wait_until
 from power_cut import Classes, Cut, Run, describe, plan, wait_loaded
 from recorded_run import Loss, Oracle, RecordedDriver, asks
 
@@ -58,25 +58,8 @@ CONFIG = {
     "profile": "demo",
     "classes": TIERS,
     "tiers": {
-        "rack": {
-            "kind": "rack",
-            "shape": "laptop",
-            "make": True,
-            "idle": "1s",
-            "moves": {"calm_age": "0s", "age": "1s"},
-        },
-        "tomes": {
-            "kind": "tome",
-            "count": 5,
-            "groups": "2+1",
-            "block": "8KiB",
-            "segment": "14+2",
-            "segments": 64,
-            "regions": 2,
-            "spares": 512,
-            "make": True,
-            "idle": "100ms",
-        },
+        "rack": RACK,
+        "tomes": TOMES | {"count": 5, "segments": 64, "regions": 2, "spares": 512},
     },
 }
 CLASSES: Classes = {

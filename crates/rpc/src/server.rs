@@ -185,7 +185,7 @@ impl<S, I: Clone + Send + Sync + 'static> Connected for ContextStream<S, Connect
     }
 }
 
-/// Returns the server's side of a call of which no message is longer than this.
+/// Returns the server's side of a call whose messages are at most this long.
 #[doc(hidden)]
 pub fn server_side<C: Call>(
     message_bytes_max: usize,

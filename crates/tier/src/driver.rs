@@ -139,7 +139,7 @@ impl<A: Actor> Core<A> {
         self.clock.passed()
     }
 
-    /// Whether the driver was told to stop.
+    /// Whether the driver is to stop.
     #[must_use]
     pub const fn is_stopping(&self) -> bool {
         self.is_stopping
