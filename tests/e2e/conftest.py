@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from harness import Server, binary, seed
 
 Start = Callable[..., Server]
+NewFolder = Callable[[str], Path]
 # Cases of one test that share what their module makes.
 CASES_TOGETHER = 10
 
@@ -87,12 +89,33 @@ def program() -> Path:
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+def new_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NewFolder]:
+    """Make folders that are removed after the tests of the module, unless one has failed.
+
+    Those of all modules together take 9 GB.
+    """
+    folders: list[Path] = []
+    failed_before = request.session.testsfailed
+
+    def make(name: str) -> Path:
+        folders.append(tmp_path_factory.mktemp(name))
+        return folders[-1]
+
+    yield make
+    if request.session.testsfailed == failed_before:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def start(new_folder: NewFolder) -> Iterator[Start]:
     """Start archives, each in a new folder unless one is given; all are killed at the end."""
     servers: list[Server] = []
 
     def make(config: dict[str, Any] | None = None, **options: Any) -> Server:
-        folder = options.pop("folder", None) or tmp_path_factory.mktemp("archive")
+        folder = options.pop("folder", None) or new_folder("archive")
         server = Server(folder=folder, config={"profile": "demo"} | (config or {}), **options)
         servers.append(server)
         return server.start()

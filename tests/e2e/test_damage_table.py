@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from conftest import NewFolder
 from damage_cases import (
     DAMAGES,
     LIBRARY_LOG,
@@ -74,9 +75,9 @@ def rows() -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
+def example(new_folder: NewFolder) -> Example:
     """One archive of which every row damages a copy."""
-    return make_example(tmp_path_factory.mktemp("example") / "archive")
+    return make_example(new_folder("example") / "archive")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Start
+from conftest import NewFolder, Start
 from harness import (
     STOP_SECONDS,
     Server,
@@ -42,7 +42,7 @@ class Queue:
 
 
 @pytest.fixture(scope="module")
-def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
+def queue(new_folder: NewFolder) -> Iterator[Queue]:
     """Start a server that wants a password; skip where there is none to start."""
     program = shutil.which("nats-server")
     if program is None:
@@ -50,7 +50,7 @@ def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
             pytest.fail("nats-server is not installed")
         pytest.skip("nats-server is not installed")
     port = free_port()
-    store = tmp_path_factory.mktemp("queue")
+    store = new_folder("queue")
     command = [program, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(store)]
     command += ["--user", "archive", "--pass", PASSWORD]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -25,6 +25,7 @@ from botocore.exceptions import (
     HTTPClientError,
     ReadTimeoutError,
 )
+from conftest import NewFolder
 from fault_shim import Shim, missing
 from harness import (
     KEYS,
@@ -349,9 +350,9 @@ def configured(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=PLACES)
-def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig(request: pytest.FixtureRequest, new_folder: NewFolder) -> Iterator[Rig]:
     """Run an archive for a place."""
-    folder = tmp_path_factory.mktemp(request.param)
+    folder = new_folder(request.param)
     archive = folder / "archive"
     archive.mkdir()
     server = Server(archive, configured(archive))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import NewFolder
 from damage_cases import (
     BUCKET,
     CONFIG,
@@ -92,9 +93,9 @@ def is_ready(server: Server) -> bool:
 
 
 @pytest.fixture(scope="module", params=ENDS)
-def example(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Example:
+def example(request: pytest.FixtureRequest, new_folder: NewFolder) -> Example:
     """One archive with an older copy, of which every case has its own."""
-    server = Server(tmp_path_factory.mktemp("example") / "archive", CONFIG)
+    server = Server(new_folder("example") / "archive", CONFIG)
     before = server.folder / "before"
     try:
         s3 = server.start().s3()

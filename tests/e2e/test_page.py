@@ -11,19 +11,20 @@ from typing import Any
 import browser as browsers
 import pytest
 from browser import Browser
+from conftest import NewFolder
 from harness import ACCESS_KEY, SECRET_KEY, Server, wait_until
 from test_tomes import run_json
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(new_folder: NewFolder) -> Iterator[Browser]:
     """Start a browser; skip where there is none to start."""
     program = browsers.find()
     if program is None:
         if "FULGURITE_TEST_SERVERS" in os.environ:
             pytest.fail("chromium is not installed")
         pytest.skip("chromium is not installed")
-    with Browser(program, tmp_path_factory.mktemp("browser")) as running:
+    with Browser(program, new_folder("browser")) as running:
         yield running
 
 

@@ -20,7 +20,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Start
+from conftest import NewFolder, Start
 from crash_driver import BUCKET
 from disk_model import Disk
 from fault_shim import Shim, missing
@@ -55,9 +55,9 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(new_folder: NewFolder) -> Run:
     """Load an archive under the shim, kill it, start it again, and load it again."""
-    folder = tmp_path_factory.mktemp("recorded")
+    folder = new_folder("recorded")
     server = Server(folder=folder, config=CONFIG)
     shim = Shim(folder / "shim", server.data)
     server.environment = shim.environment()

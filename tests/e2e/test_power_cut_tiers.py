@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import NewFolder
 from crash_driver import BUCKET, Key, Verb, Version
 from disk_model import Disk
 from fault_shim import Shim, missing
@@ -128,9 +129,9 @@ class TierDriver(RecordedDriver):
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def loaded(new_folder: NewFolder) -> Run:
     """Load an archive under the shim over lives that are killed, and leave the record alone."""
-    folder = tmp_path_factory.mktemp("tiers")
+    folder = new_folder("tiers")
     server = Everywhere(folder, CONFIG)
     server.config = CONFIG | {"tiers": CONFIG["tiers"] | {"geo": write_map(server)}}
     shim = Shim(folder / "shim", server.disks)

@@ -459,8 +459,11 @@ impl Actor for LibraryActor {
         self.log.flush();
     }
 
+    /// Only waits for the drives: the log ends here, so the controller decides nothing more.
     fn stop(&mut self) {
+        self.core.end();
         self.pending.clear();
+        self.in_flight.clear();
         self.halts.values().for_each(|halt| halt.request());
         self.log.stopped();
     }
@@ -494,8 +497,9 @@ impl LibraryActor {
         self.core.controller = Library::with_policy(&shape, policy)
             .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
         self.publisher.restart(&self.core.controller, self.core.now());
-        for &machine in &self.broken {
-            self.core.queue(Event::Broke { machine });
+        // Applied here: another panic ends the thread.
+        for machine in self.broken.clone() {
+            self.step(Event::Broke { machine });
         }
     }
 

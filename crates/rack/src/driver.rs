@@ -156,7 +156,7 @@ impl Driver {
     }
 
     /// Submits a task to run when its group spins. Its work is called once, with an error if it
-    /// cannot run; it is dropped only if no thread can be started.
+    /// cannot run; it is dropped if no thread can be started or the rack has stopped.
     ///
     /// # Errors
     /// [`RackError::Busy`] when the inbox is full; then its work is not called.

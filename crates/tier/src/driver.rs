@@ -2,7 +2,7 @@
 //! commands that follow.
 //!
 //! ```text
-//! Driver::send --> inbox --> Actor::handle --> Core::queue --> Actor::apply: Core::step, commands
+//! Inbox::send  --> inbox --> Actor::handle --> Core::queue --> Actor::apply: Core::step, commands
 //!                    ^                              ^                              |
 //!                    |        alarms, time passed --'                              |
 //!                    '------ the result of a worker thread (Core::spawn) <---------'
@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ThreadId};
 
 use fulgurite_units::{Clock, Controller, Duration, Instant, Outbox};
 
@@ -110,6 +110,8 @@ pub struct Core<A: Actor> {
     alarms: BTreeMap<(Instant, u64), A::Alarm>,
     next_alarm: u64,
     is_stopping: bool,
+    /// Whether the controller gets no more events.
+    is_ended: bool,
 }
 
 impl<A: Actor> std::fmt::Debug for Core<A> {
@@ -130,6 +132,7 @@ impl<A: Actor> Core<A> {
             alarms: BTreeMap::new(),
             next_alarm: 0,
             is_stopping: false,
+            is_ended: false,
         }
     }
 
@@ -147,7 +150,9 @@ impl<A: Actor> Core<A> {
 
     /// Queues an event, which is applied when the commands of earlier ones are carried out.
     pub fn queue(&mut self, event: Event<A>) {
-        self.events.push_back(event);
+        if !self.is_ended {
+            self.events.push_back(event);
+        }
     }
 
     /// Passes an event to the controller and returns its commands.
@@ -167,6 +172,18 @@ impl<A: Actor> Core<A> {
     pub fn clear(&mut self) {
         self.events.clear();
         self.alarms.clear();
+    }
+
+    /// Removes all events and alarms, and passes nothing more to the controller. For an actor that
+    /// stops and only waits for its workers.
+    pub fn end(&mut self) {
+        self.clear();
+        self.is_ended = true;
+    }
+
+    /// Returns the controller's deadline, unless it gets no more events.
+    fn deadline(&self) -> Option<Instant> {
+        if self.is_ended { None } else { self.controller.deadline() }
     }
 
     /// Runs `work` on a thread of its own. `then` makes a message of its result, or of its panic.
@@ -239,10 +256,11 @@ enum Envelope<M> {
 
 #[derive(Debug, Default)]
 struct Signals {
-    /// Whether a `Wake` waits in the inbox. At most one does, so that messages find room.
+    /// Set by a `Wake`, and reset in each turn before the clock is read, so that a clock that
+    /// advances often does not fill the inbox.
     is_woken: AtomicBool,
-    /// Whether the handle of the thread was dropped.
-    is_dropped: AtomicBool,
+    /// Whether the handle was dropped, or the thread itself asked for the stop.
+    is_stop_requested: AtomicBool,
 }
 
 /// The sending end of an inbox.
@@ -308,11 +326,9 @@ impl<M> Inbox<M> {
     }
 
     fn wake(&self) {
-        // A full inbox is as good: the thread looks at clock and flags after each turn.
-        if !self.signals.is_woken.swap(true, Ordering::AcqRel)
-            && self.sender.try_send(Envelope::Wake).is_err()
-        {
-            self.signals.is_woken.store(false, Ordering::Release);
+        if !self.signals.is_woken.swap(true, Ordering::AcqRel) {
+            // A full inbox is as good: the thread has a turn before it sleeps.
+            drop(self.sender.try_send(Envelope::Wake));
         }
     }
 }
@@ -334,6 +350,7 @@ impl<M> Messages<M> {
 /// [`stop`](Self::stop) waits for that.
 pub struct Driver<M> {
     inbox: Inbox<M>,
+    id: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -357,7 +374,7 @@ impl<M: Send + 'static> Driver<M> {
         let inbox = actor.core().inbox.clone();
         let run = move || run(actor, &messages);
         let thread = std::thread::Builder::new().name(name).spawn(run)?;
-        Ok(Self { inbox, thread: Mutex::new(Some(thread)) })
+        Ok(Self { inbox, id: thread.thread().id(), thread: Mutex::new(Some(thread)) })
     }
 
     /// Returns its inbox.
@@ -367,14 +384,18 @@ impl<M: Send + 'static> Driver<M> {
     }
 
     /// Stops the thread after the messages that wait: what runs finishes, what waits is refused.
-    /// Returns when the thread has ended.
+    /// Returns when the thread has ended, unless it is called by that thread. A worker must not
+    /// call it: the thread waits for its workers.
     pub fn stop(&self) {
+        if std::thread::current().id() == self.id {
+            self.inbox.signals.is_stop_requested.store(true, Ordering::Release);
+            return;
+        }
         // The thread may have ended already.
         let _ = self.inbox.sender.send(Envelope::Stop);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
-        // A worker or the thread itself may hold the last handle, and no thread can join itself.
-        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+        // A second caller waits here for the first.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("a driver panicked when it ended");
         }
     }
@@ -382,7 +403,7 @@ impl<M: Send + 'static> Driver<M> {
 
 impl<M> Drop for Driver<M> {
     fn drop(&mut self) {
-        self.inbox.signals.is_dropped.store(true, Ordering::Release);
+        self.inbox.signals.is_stop_requested.store(true, Ordering::Release);
         self.inbox.wake();
     }
 }
@@ -390,11 +411,13 @@ impl<M> Drop for Driver<M> {
 fn run<A: Actor>(mut actor: A, messages: &Messages<A::Message>) {
     let mut served = catch_panic(|| serve(&mut actor, messages));
     while let Err(panicked) = served {
-        let thread = std::thread::current();
-        let name = thread.name().unwrap_or_default();
-        tracing::error!("the driver \"{name}\" {panicked}; this is a bug");
         if !catch_panic(|| actor.recover(&panicked)).unwrap_or(false) {
-            tracing::error!("the driver \"{name}\" is stopped until the next start");
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default();
+            tracing::error!(
+                "the driver \"{name}\" {panicked}; this is a bug; it is stopped until the next \
+                 start"
+            );
             return;
         }
         served = catch_panic(|| serve(&mut actor, messages));
@@ -409,14 +432,14 @@ fn serve<A: Actor>(actor: &mut A, messages: &Messages<A::Message>) {
         let own = actor.deadline();
         let core = actor.core();
         let alarm = core.alarms.first_key_value().map(|((at, _), _)| *at);
-        let due = [own, core.controller.deadline(), alarm].into_iter().flatten().min();
+        let due = [own, core.deadline(), alarm].into_iter().flatten().min();
         let mut received = messages.next(&core.clock, due);
         let mut left = MESSAGES_PER_TURN_MAX;
         while let Some(next) = received {
             left -= 1;
             match next {
                 Envelope::Message(message) => actor.handle(message),
-                Envelope::Wake => messages.signals.is_woken.store(false, Ordering::Release),
+                Envelope::Wake => {}
                 Envelope::Stop => {
                     stop(actor);
                     left = 0;
@@ -425,7 +448,8 @@ fn serve<A: Actor>(actor: &mut A, messages: &Messages<A::Message>) {
             actor.settle();
             received = if left > 0 { messages.receiver.try_recv().ok() } else { None };
         }
-        if messages.signals.is_dropped.load(Ordering::Acquire) {
+        messages.signals.is_woken.swap(false, Ordering::AcqRel);
+        if messages.signals.is_stop_requested.load(Ordering::Acquire) {
             stop(actor);
         }
         pass_time(actor);
@@ -447,7 +471,7 @@ fn pass_time<A: Actor>(actor: &mut A) {
         actor.settle();
     }
     let core = actor.core();
-    if core.controller.deadline().is_some_and(|at| at <= core.now()) {
+    if core.deadline().is_some_and(|at| at <= core.now()) {
         actor.step(A::TIMER);
     }
 }

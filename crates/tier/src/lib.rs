@@ -1,5 +1,5 @@
-//! What the tiers share: `object_store`'s trait over a store of objects by key, fail points, and
-//! the source of random bytes.
+//! What the tiers share: `object_store`'s trait over a store of objects by key, the thread of a
+//! controller, live events, fail points, and the source of random bytes.
 //!
 //! ```text
 //! objects                 the trait of a store by key, and `object_store`'s over it

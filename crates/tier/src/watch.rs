@@ -121,4 +121,12 @@ mod tests {
         assert_eq!(rest(slow), [&["snapshot 1", "missed 2"], &last[..]].concat());
         assert_eq!(rest(prompt), last[2..]);
     }
+
+    #[test]
+    fn no_event_is_made_once_the_last_subscriber_has_left() {
+        let publisher = Publisher::<String>::new(4);
+        drop((publisher.watch(), publisher.watch()));
+        assert!(!publisher.has_subscribers());
+        publisher.publish(|| unreachable!("nobody watches"));
+    }
 }

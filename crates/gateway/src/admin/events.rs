@@ -3,7 +3,7 @@
 //! server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
-//!   event: snapshot         a snapshot of everything; comes first
+//!   event: snapshot      the state of everything; comes first
 //!   id: 41               number of steps so far
 //!   data: {..}           one line of JSON
 //!

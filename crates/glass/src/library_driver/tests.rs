@@ -416,6 +416,26 @@ fn panic_fails_only_its_own_request() {
     library.stop();
 }
 
+/// A drive that only passes the time of what it has read is not waited for, and what it still
+/// reports reaches no controller.
+#[test]
+fn stop_ends_a_read_that_takes_its_time() {
+    let panics = Arc::<Panics>::default();
+    let library = LiveLibrary::start(&one_drive(1e-3), ByteCount::mib(1), &panics).unwrap();
+    let (read, is_read) = std::sync::mpsc::channel();
+    let work: Read = Box::new(move || read.send(()).unwrap());
+    let span = TrackSpan::new(TrackIndex::new(0), 10_000_000);
+    let reading =
+        library.read(platter(1), SlotIndex::new(1), span, ReadDeadline::OBJECTIVE, work).unwrap();
+    is_read.recv().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| library.stop());
+        library.stop();
+    });
+    assert!(matches!(wait(reading), Err(GlassError::Stopping)));
+    assert_eq!(panics.count(), 0);
+}
+
 #[test]
 fn controller_restarts_after_a_panic() {
     let panics = Arc::<Panics>::default();

@@ -47,6 +47,8 @@ pub(super) struct Loop {
     since: StateTimes,
     /// Spin-ups held back until the ledger can record them.
     deferred: BTreeMap<PlaceId, (OpId, OpKind)>,
+    /// Whether an alarm is set to retry them.
+    has_ledger_retry: bool,
     /// Disks that are not the right ones: how often each was found wrong, and when it is checked
     /// again.
     wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
@@ -240,6 +242,7 @@ impl Loop {
             failures,
             since: StateTimes::default(),
             deferred: BTreeMap::new(),
+            has_ledger_retry: false,
             wrong: BTreeMap::new(),
             scrubs,
             scrubbed: Arc::default(),
@@ -339,11 +342,8 @@ impl Loop {
                 Command::SpinUp { place, op, kind } => match &ledger_failure {
                     Some(reason) => {
                         self.set_failure(place, reason.clone());
-                        if self.deferred.is_empty() {
-                            let at = self.core.now() + LEDGER_RETRY_INTERVAL;
-                            self.core.set_alarm(at, Alarm::RetryLedger);
-                        }
                         self.deferred.insert(place, (op, kind));
+                        self.set_ledger_retry();
                     }
                     None => self.spin_up(place),
                 },
@@ -380,8 +380,16 @@ impl Loop {
         }
     }
 
+    /// Sets the alarm to record deferred spin-ups, once.
+    fn set_ledger_retry(&mut self) {
+        if !std::mem::replace(&mut self.has_ledger_retry, true) {
+            self.core.set_alarm(self.core.now() + LEDGER_RETRY_INTERVAL, Alarm::RetryLedger);
+        }
+    }
+
     /// Retries to record deferred spin-ups.
     fn retry_deferred(&mut self) {
+        self.has_ledger_retry = false;
         let deferred = std::mem::take(&mut self.deferred);
         let again = |(place, (op, kind))| Command::SpinUp { place, op, kind };
         let commands: Vec<Command> = deferred.into_iter().map(again).collect();

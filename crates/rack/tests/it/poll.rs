@@ -156,9 +156,12 @@ async fn subscribers_get_a_snapshot_and_every_later_step() {
     let shelf = Shelf::new();
     let rack = shelf.init().await;
     let (mut all, mut few) = (rack.watch().await.unwrap(), rack.watch().await.unwrap());
+    let leaving = rack.watch().await.unwrap();
     for number in 0..5 {
         rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
     }
+    drop(leaving);
+    rack.put(&Path::from("5"), noise(5, 9000).into()).await.unwrap();
     rack.stop();
     let mut steps = [Vec::new(), Vec::new()];
     for (watch, list) in [&mut all, &mut few].into_iter().zip(&mut steps) {

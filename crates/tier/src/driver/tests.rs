@@ -149,20 +149,47 @@ fn block(driver: &Driver<Message>) -> Sender<()> {
 
 #[test]
 fn full_inbox_refuses_and_stop_follows_what_waits() {
-    let (driver, clock, seen) = start(2, false);
+    let (driver, _clock, seen) = start(2, false);
     let release = block(&driver);
     let try_send = |number| driver.inbox().try_send(Message::Number(number));
     assert_eq!((try_send(1), try_send(2)), (Ok(()), Ok(())));
     assert_eq!(try_send(3), Err(SendError::Full));
-    // A clock that finds no room is read after the messages.
-    clock.advance(Duration::from_secs(1));
-    std::thread::scope(|scope| {
-        scope.spawn(|| driver.stop());
-        drop(release);
-    });
+    drop(release);
+    driver.stop();
     assert_eq!(seen.iter().collect::<Vec<_>>(), ["1", "2", "stop", "end"]);
     assert_eq!(try_send(4), Err(SendError::Stopped));
     driver.stop();
+}
+
+/// A clock that advances while the inbox is full is read after the messages in it.
+#[test]
+fn alarm_that_is_due_while_the_inbox_is_full_rings() {
+    let (driver, clock, seen) = start(2, false);
+    driver.inbox().send(Message::Alarm(1, 9)).unwrap();
+    for full in [true, false, true] {
+        let release = block(&driver);
+        while full && driver.inbox().try_send(Message::Number(1)).is_ok() {}
+        clock.advance(Duration::from_secs(1));
+        drop(release);
+        assert_eq!(seen.iter().find(|what| what != "1").unwrap(), "9");
+        driver.inbox().send(Message::Alarm(1, 9)).unwrap();
+    }
+    driver.stop();
+}
+
+/// Nothing reaches the controller of an actor that has ended its core.
+#[test]
+fn ended_core_passes_nothing_on() {
+    let clock = ManualClock::at(UnixTime::from_millis(0));
+    let (inbox, _messages) = inbox(1, &clock.clock());
+    let mut core = Core::<Test>::new(Echo::default(), clock.clock(), inbox);
+    core.controller.deadline = Some(Instant::ZERO);
+    core.queue(Event::Number(1));
+    core.set_alarm(Instant::ZERO, 2);
+    assert!(core.deadline().is_some());
+    core.end();
+    core.queue(Event::Number(3));
+    assert!(core.events.is_empty() && core.due_alarm().is_none() && core.deadline().is_none());
 }
 
 #[test]
