@@ -93,8 +93,8 @@ class Fault:
     error: int = 0
 
 
-RACK = {"status": "rack", "metrics": r'fulgurite_rack_healthy\{tier="rack"\} 0'}
-TOMES = {"status": "tomes", "metrics": r'fulgurite_tomes_healthy\{tier="tomes"\} 0'}
+RACK = {"status": "rack", "metrics": r'fulgurite_tier_healthy\{tier="rack",kind="rack"\} 0'}
+TOMES = {"status": "tomes", "metrics": r'fulgurite_tier_healthy\{tier="tomes",kind="tome"\} 0'}
 PLACES = {
     "archive": Place(
         "data",
@@ -120,7 +120,7 @@ PLACES = {
         "geo",
         True,
         status="geo",
-        metrics=r'fulgurite_geo_site_up\{tier="geo",site="oslo"\} 0',
+        metrics=r'fulgurite_tier_site_up\{tier="geo",kind="geo",site="oslo"\} 0',
     ),
     "folder": Place("folder", "folder"),
 }

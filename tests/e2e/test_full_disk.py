@@ -251,7 +251,7 @@ def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk
             put(len(kept))
         except ClientError as error:
             assert error.response["ResponseMetadata"]["HTTPStatusCode"] in (503, 507), error
-        return b'fulgurite_tomes_healthy{tier="tomes"} 0' in server.fetch("/metrics")[1]
+        return b'fulgurite_tier_healthy{tier="tomes",kind="tome"} 0' in server.fetch("/metrics")[1]
 
     wait_until("tomes report the full disk", is_reported, 300)
     disk.empty()
@@ -259,5 +259,5 @@ def test_tomes_keep_acknowledged_objects_on_a_full_disk(start: Start, disk: Disk
     s3 = server.s3()
     assert {key: read(s3, "cold", key) for key in kept} == kept
     wait_until("all is on tomes again", lambda: server.status()["objects_staged"] == 0, 300)
-    assert b'fulgurite_tomes_healthy{tier="tomes"} 1' in server.fetch("/metrics")[1]
+    assert b'fulgurite_tier_healthy{tier="tomes",kind="tome"} 1' in server.fetch("/metrics")[1]
     assert {key: read(s3, "cold", key) for key in kept} == kept

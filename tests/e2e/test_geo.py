@@ -149,7 +149,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     put(server, SIZES)
     all_there(server, SIZES)
     assert server.status()["tiers"] == {"geo": "geo"}
-    assert metric(server, 'fulgurite_geo_healthy{tier="geo"}') == 1
+    assert metric(server, 'fulgurite_tier_healthy{tier="geo",kind="geo"}') == 1
     assert server.fetch("/readyz")[1] == b"ready\n"
     assert json_of(geo(sites, "status"))["is_well"]
     verified = json_of(geo(sites, "verify"))
@@ -178,7 +178,8 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     assert (seen["is_well"], seen["epoch"]) == (True, 3), seen
     assert place in sites.read_text(encoding="utf-8")
     wait_until(
-        "the server has the map", lambda: metric(server, 'fulgurite_geo_epoch{tier="geo"}') == 3
+        "the server has the map",
+        lambda: metric(server, 'fulgurite_tier_epoch{tier="geo",kind="geo"}') == 3,
     )
 
     shutil.rmtree(tmp_path / "turin")

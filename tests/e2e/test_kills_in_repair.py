@@ -276,7 +276,7 @@ def test_rack_recover_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
 
-    recover = Command(archive, ["rack", "recover", *archive.place()], lose)
+    recover = Command(archive, ["tier", "recover", "rack", *archive.place()], lose)
     lose()
     recover.finish()
     lose()
@@ -293,7 +293,7 @@ def test_tomes_recover_is_killed(make: Callable[..., Archive]) -> None:
     def lose() -> None:
         shutil.rmtree(index, ignore_errors=True)
 
-    recover = Command(archive, ["tomes", "recover", *archive.place()], lose)
+    recover = Command(archive, ["tier", "recover", "tomes", *archive.place()], lose)
     lose()
     recover.finish()
     lose()
@@ -311,7 +311,7 @@ def test_inventory_is_killed(make: Callable[..., Archive]) -> None:
         shutil.rmtree(store)
 
     inventory = Command(
-        archive, ["tomes", "inventory", "1", *archive.place()], lose, ends=(0, USAGE)
+        archive, ["tier", "inventory", "tomes", "1", *archive.place()], lose, ends=(0, USAGE)
     )
     lose()
     inventory.finish()
@@ -333,7 +333,7 @@ def test_rebuild_is_killed(make: Callable[..., Archive]) -> None:
         back()
         lose_tome(folder, 1)
 
-    rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lose)
+    rebuild = Command(archive, ["tier", "rebuild", "tomes", "1", *archive.place()], lose)
     lose()
     rebuild.finish()
     lose()
@@ -348,7 +348,7 @@ def test_a_server_that_rebuilds_is_killed(make: Callable[..., Archive]) -> None:
     archive = make({"GLACIER_IR": "tomes"})
     server, folder = archive.server, archive.server.data / "tiers" / "tomes"
     lose_tome(folder, 1)
-    rebuild = Command(archive, ["tomes", "rebuild", "1", *archive.place()], lambda: None)
+    rebuild = Command(archive, ["tier", "rebuild", "tomes", "1", *archive.place()], lambda: None)
     for point in SLOT_MOVE_POINTS:
         server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
         server.launch()

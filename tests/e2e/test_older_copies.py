@@ -215,10 +215,10 @@ def test_older_copies_of_a_rack(server: Server, older: str, how: str) -> None:
     message = line_with(server, "the index of the rack is an older copy")
     assert b"rack: its index is an older copy" in server.fetch("/readyz")[1]
     options = ["--data", str(server.data), "--config", str(server.folder / "config.toml")]
-    run_remedy(message, {}, *options)
+    run_remedy(message, {"NAME": "rack"}, *options)
     wait_until("the rack is well", lambda: is_ready(server))
     read_all(server, "one", "three", "four")
-    verified = server.run("rack", "verify", *options)
+    verified = server.run("tier", "scrub", "rack", *options)
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 

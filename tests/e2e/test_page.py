@@ -121,6 +121,8 @@ def test_page_shows_spinning_tomes_with_keys(browser: Browser, tmp_path: Path) -
         # The body, its entry, and the mark of the tier.
         counted = f"{run_json(server, 'status')['objects']}, "
         wait_until("all are counted", lambda: tome_facts(browser)["Objects"].startswith(counted))
+        # Polls are applied to the same stream: one that cannot be would make the page reconnect.
+        assert 'fulgurite_requests_total{op="Events"' not in server.fetch("/metrics")[1].decode()
         browser.picture(tmp_path / "tomes.png")
         assert (tmp_path / "tomes.png").stat().st_size > 10_000, "the picture is blank"
         assert browser.complaints == []

@@ -251,7 +251,7 @@ class TierOracle(Oracle):
         config = str(server.folder / "config.toml")
         place = ["--data", str(server.data), "--config", config, "--json"]
         for what, done in [
-            ("rack verify", server.run("rack", "verify", *place)),
+            ("tier scrub", server.run("tier", "scrub", "rack", *place)),
             ("geo verify", server.geo("verify")),
         ]:
             with self._noting(what):

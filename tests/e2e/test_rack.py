@@ -22,7 +22,7 @@ BUCKET = "vault"
 # What programs end with that find damage.
 CORRUPT = 8
 # What a command ends with that does not say which tier is meant.
-USAGE = 2
+USAGE, NOT_FOUND = 2, 4
 SIZES = {"small": 1000, "middle": 300_000, "large": 9_000_000}
 Make = Callable[..., Server]
 
@@ -48,18 +48,20 @@ def body(name: str) -> bytes:
     return random.Random(name).randbytes(SIZES[name])
 
 
-def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `fulgurite rack`, by the configuration of a server that may run or not."""
+def ask(
+    server: Server, verb: str, *arguments: str, tier: str = "rack"
+) -> subprocess.CompletedProcess[str]:
+    """Run `fulgurite tier`, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
     server.folder.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(server.config), encoding="utf-8")
     place = ["--data", str(server.data), "--config", str(path)]
-    return server.run("rack", verb, *arguments, *place)
+    return server.run("tier", verb, tier, *arguments, *place)
 
 
-def run_json(server: Server, verb: str, *arguments: str) -> Any:
-    """Return the last object that `fulgurite rack --json` prints. It must succeed."""
-    done = ask(server, verb, *arguments, "--json")
+def run_json(server: Server, verb: str, *arguments: str, tier: str = "rack") -> Any:
+    """Return the last object that `fulgurite tier --json` prints. It must succeed."""
+    done = ask(server, verb, *arguments, "--json", tier=tier)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -134,7 +136,7 @@ def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path
     }
     assert {"init", "write", "request"} <= causes, causes
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_rack_spinups_total{tier="rack",group="0",cause="request"}' in page
+    assert 'fulgurite_tier_spinups_total{tier="rack",kind="rack",group="0",cause="request"}' in page
 
     shown = ask(server, "status")
     assert shown.returncode == 0, shown.stderr
@@ -143,7 +145,7 @@ def test_glacier_objects_are_moved_to_the_rack_and_restored(make: Make, tmp_path
     server.stop()
     not_served = run_json(server, "status")
     assert len(not_served["groups"]) == 6
-    assert run_json(server, "verify")["lost"] == 0
+    assert run_json(server, "scrub")["lost"] == 0
     s3 = server.start().s3()
     assert read(s3, BUCKET, "large") == body("large")
 
@@ -180,10 +182,10 @@ def test_read_spins_up_only_the_disks_it_needs(make: Make, tmp_path: Path) -> No
         path.write_bytes(damaged)
     get("middle")
     get("small")
-    report = run_json(server, "verify")
+    report = run_json(server, "scrub")
     assert report["problems"] == [], report
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_rack_disks_worn{tier="rack",group="0"} 8' in page, page
+    assert 'fulgurite_tier_disks_worn{tier="rack",kind="rack",group="0"} 8' in page, page
     assert "is rated for" in ask(server, "status").stdout
 
 
@@ -209,7 +211,7 @@ def test_a_kill_loses_nothing(make: Make, tmp_path: Path) -> None:
     s3 = server.s3()
     put_all(server, s3)
     read_all(s3)
-    report = run_json(server, "verify")
+    report = run_json(server, "scrub")
     assert report["problems"] == [], report
 
 
@@ -238,7 +240,7 @@ def test_lost_disk_is_reported_and_its_stacks_are_rebuilt(make: Make, tmp_path: 
     assert report["problems"] == [], report
     disks = [disk for group in run_json(server, "status")["groups"] for disk in group["disks"]]
     assert not [disk for disk in disks if "failure" in disk], disks
-    assert run_json(server, "verify")["lost"] == 0
+    assert run_json(server, "scrub")["lost"] == 0
     assert ask(server, "replace", "99").returncode == 2
 
 
@@ -252,7 +254,7 @@ def blobs(server: Server) -> dict[str, list[Path]]:
 
 def verified(server: Server, code: int = 0) -> Any:
     """Return what a verification found, which ends with this code."""
-    done = ask(server, "verify", "--json")
+    done = ask(server, "scrub", "--json")
     assert done.returncode == code, f"{done.stdout}{done.stderr}\n{server.tail()}"
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -331,7 +333,7 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
     # The rack is known for the archive's own by what its bodies say, so more comes there.
     s3.put_object(Bucket=BUCKET, Key="more", Body=b"more", StorageClass="GLACIER")
     wait_moved(server)
-    verified = run_json(server, "verify")
+    verified = run_json(server, "scrub")
     assert (verified["blobs"], verified["problems"]) == (len(SIZES) + 1, []), verified
 
 
@@ -356,8 +358,8 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
         ({"policy": {"idle": "1m"}}, ["tiers.rack.policy.idle", "as idle"]),
         ({"policy": {"haste": 1}}, ["config.toml", "haste"]),
         (
-            {"policy": {"spin_ups": {"needed": {"spare": 0}}}, "verify": "never"},
-            ["rack.verify", "needed", "verifications"],
+            {"policy": {"spin_ups": {"needed": {"spare": 0}}}, "scrub": "never"},
+            ["rack.scrub", "needed", "scrubs"],
         ),
         ({"rated_spinups": 0}, ["rack.rated_spinups", "300000"]),
         ({}, ["there is no rack in", "rack init"]),
@@ -428,13 +430,15 @@ def test_two_racks_are_used_and_operated_by_name(make: Make, tmp_path: Path) -> 
     for name, tier in [("small", "cold"), ("middle", "colder")]:
         assert server.admin("locate", f"s3://{BUCKET}/{name}")["tier"] == tier
     assert server.status()["tiers"] == {"cold": "rack", "colder": "rack"}
-    assert ask(server, "verify").returncode == USAGE
+    assert ask(server, "scrub").returncode == NOT_FOUND
+    assert ask(server, "retire", "1", tier="cold").returncode == USAGE
     for tier in ("cold", "colder"):
-        verified = run_json(server, "verify", "--name", tier)
+        verified = run_json(server, "scrub", tier=tier)
         assert (verified["blobs"], verified["problems"]) == (1, []), verified
     server.stop()
-    assert ask(server, "verify").returncode == USAGE
-    assert run_json(server, "verify", "--name", "colder")["blobs"] == 1
+    assert ask(server, "scrub").returncode == NOT_FOUND
+    assert ask(server, "retire", "1", tier="cold").returncode == USAGE
+    assert run_json(server, "scrub", tier="colder")["blobs"] == 1
     # Without one of them its objects could not be read.
     del server.config["tiers"]["colder"], server.config["classes"]["DEEP_ARCHIVE"]
     check_refused(server, ['tier "colder"'])

@@ -50,16 +50,16 @@ def body(name: str) -> bytes:
 
 
 def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `fulgurite tomes`, by the configuration of a server that may run or not."""
+    """Run `fulgurite tier` for the tomes, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
     server.folder.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(server.config), encoding="utf-8")
     place = ["--data", str(server.data), "--config", str(path)]
-    return server.run("tomes", verb, *arguments, *place)
+    return server.run("tier", verb, "tomes", *arguments, *place)
 
 
 def run_json(server: Server, verb: str) -> Any:
-    """Return the last object that `fulgurite tomes --json` prints. It must succeed."""
+    """Return the last object that `fulgurite tier --json` prints. It must succeed."""
     done = ask(server, verb, "--json")
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
     return json.loads(done.stdout.splitlines()[-1])
@@ -114,8 +114,8 @@ def test_glacier_ir_is_stored_on_tomes_and_read_at_once(make: Make, tmp_path: Pa
     part = s3.get_object(Bucket=BUCKET, Key="large", Range="bytes=12345678-12355678")
     assert part["Body"].read() == body("large")[12345678:12355679]
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_tomes_healthy{tier="tomes"} 1' in page
-    assert 'fulgurite_tomes_unprotected_bytes{tier="tomes",tome="0"} 0' in page
+    assert 'fulgurite_tier_healthy{tier="tomes",kind="tome"} 1' in page
+    assert 'fulgurite_tier_unprotected_bytes{tier="tomes",kind="tome",tome="0"} 0' in page
 
     server.kill()
     s3 = server.start().s3()
@@ -150,7 +150,9 @@ def test_missing_tome_is_reported_and_affects_no_others(make: Make, tmp_path: Pa
     assert not seen["is_well"]
     assert any(reason.startswith(f"tome {lost}: ") for reason in seen["reasons"]), seen["reasons"]
     assert b"the set of tomes is not well" in server.fetch("/readyz")[1]
-    assert 'fulgurite_tomes_healthy{tier="tomes"} 0' in server.fetch("/metrics")[1].decode()
+    assert (
+        'fulgurite_tier_healthy{tier="tomes",kind="tome"} 0' in server.fetch("/metrics")[1].decode()
+    )
 
 
 def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Path) -> None:
@@ -166,5 +168,5 @@ def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Pa
     for name in SIZES:
         assert read(s3, BUCKET, name) == body(name), name
     server.stop()
-    refused = server.run("tomes", "status", "--data", str(server.data))
+    refused = server.run("tier", "status", "tomes", "--data", str(server.data))
     assert refused.returncode == CONFIG and "--tier NAME=tome" in refused.stderr, refused.stderr

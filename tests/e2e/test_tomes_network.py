@@ -123,12 +123,11 @@ def network(tmp_path: Path, openssl: str) -> Iterator[Network]:
 
 
 def ask(server: Server, verb: str) -> subprocess.CompletedProcess[str]:
-    """Run `fulgurite tomes`, by the configuration of a server that may run or not."""
+    """Run `fulgurite tier`, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
     path.write_text(to_toml(server.config), encoding="utf-8")
-    return server.run(
-        "tomes", verb, "--data", str(server.data), "--config", str(path), "--json", timeout=200
-    )
+    place = ["--data", str(server.data), "--config", str(path), "--json"]
+    return server.run("tier", verb, "tomes", *place, timeout=200)
 
 
 def run_json(server: Server, verb: str) -> Any:

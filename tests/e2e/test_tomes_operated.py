@@ -37,7 +37,7 @@ def begin(server: Server) -> Any:
 
 
 def done(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `fulgurite tomes VERB --json` with what it acts on."""
+    """Run `fulgurite tier VERB --json` with what it acts on."""
     verb, *rest = arguments
     return ask(server, verb, *rest, "--json")
 
@@ -103,8 +103,8 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     assert done(server, "scrub", str(lost)).returncode == UNAVAILABLE
 
     page = server.fetch("/metrics")[1].decode()
-    assert 'fulgurite_tomes_read_around_total{tier="tomes",own="lost"}' in page
-    command = [binary(), "tomes", "rebuild", str(lost), "--data", str(server.data)]
+    assert 'fulgurite_tier_degraded_reads_total{tier="tomes",kind="tome",own="lost"}' in page
+    command = [binary(), "tier", "rebuild", "tomes", str(lost), "--data", str(server.data)]
     rebuilding = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | KEYS)
     wait_until("its member slot moves", lambda: run_json(server, "status")["moves"] != [])
     assert run_json(server, "status")["leaving"] == [lost]

@@ -12,7 +12,7 @@ from test_events import watching
 from test_tomes import BUCKET, MOVED_WITHIN, SIZES, Make, body, run_json
 from test_tomes import make as make
 
-TARGET = "/-/tomes-events"
+TARGET = "/-/admin/tiers/tomes/events"
 # One group of three, and nobody else. Disks turn as long as by default: a disk that was put down
 # sooner could be spun_up again between what is asked of the status and what is read of the stream.
 SHAPE = {

@@ -6,7 +6,6 @@
 
 mod client;
 
-use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::{
     DamagedCopy, DamagedInTier, FarStatus, JobStatus, MoveReport, SealReport, ShardLocation,
     SkippedObject, Status, VerifiedTier, VerifyReport, WaitingTier,
@@ -14,16 +13,18 @@ use fulgurite_archive::status::{
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::RemoteArgs;
-use fulgurite_gateway::{FullStatus, TierKind};
+use fulgurite_gateway::FullStatus;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{
     Output, bytes, group_digits, hint, note, pluralize, rate, seconds, timestamp,
 };
 use fulgurite_terminal::style::{self, Tone};
+use fulgurite_tier::TierKind;
 use fulgurite_units::PlatterId;
 
-pub use self::client::{AdminClient, TierClient};
+pub use self::client::AdminClient;
+pub(crate) use self::client::parse;
 
 use crate::orphans::orphans;
 
@@ -370,59 +371,30 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
         group_digits(server.connections_max),
         group_digits(server.connections_ended_idle)
     ))?;
+    if tiers.is_empty() {
+        return Ok(());
+    }
     let mut unanswered = Vec::new();
-    for (name, kind) in &tiers {
-        if let Some(reasons) = tier_reasons(client, name, *kind).await {
-            unanswered.extend(show_tier(name, reasons, out)?);
+    for tier in client.tiers().await? {
+        // A directory or a bucket reports nothing.
+        if tier.kind == TierKind::Objects {
+            continue;
         }
+        let lines = match (&tier.unanswered, tier.reasons.is_empty()) {
+            (Some(why), _) => vec![format!("does not answer: {why}")],
+            (None, true) => vec!["well".to_owned()],
+            (None, false) => tier.reasons,
+        };
+        for line in lines {
+            out.text(format_args!("{:<10} {line}", tier.name.as_str()))?;
+        }
+        unanswered.extend(tier.unanswered.map(|_| tier.name.to_string()));
     }
     if unanswered.is_empty() {
         return Ok(());
     }
     let message = format!("no answer from: {}", unanswered.join(", "));
     Err(ExitError::new(Exit::Partial, message).into())
-}
-
-/// Returns the failures that a tier reports; `None` if its kind reports none.
-async fn tier_reasons(
-    client: &AdminClient,
-    name: &TierName,
-    kind: TierKind,
-) -> Option<anyhow::Result<Vec<String>>> {
-    Some(match kind {
-        TierKind::Rack => {
-            let found: anyhow::Result<fulgurite_rack::Snapshot> = client.tier("rack", name).await;
-            found.map(|rack| rack.reasons())
-        }
-        TierKind::Tome => {
-            let found: anyhow::Result<fulgurite_tome::objects::Snapshot> =
-                client.tier("tomes", name).await;
-            found.map(|tomes| tomes.reasons)
-        }
-        TierKind::Geo => {
-            let found: anyhow::Result<fulgurite_geo::objects::Snapshot> =
-                client.tier("geo", name).await;
-            found.map(|geo| geo.reasons())
-        }
-        TierKind::Objects => return None,
-    })
-}
-
-/// Shows the failures that a tier reports. Returns its name if it did not answer.
-fn show_tier(
-    name: &TierName,
-    failure_report: anyhow::Result<Vec<String>>,
-    out: &Output,
-) -> anyhow::Result<Option<String>> {
-    let (lines, unanswered) = match failure_report {
-        Ok(lines) if lines.is_empty() => (vec!["well".to_owned()], None),
-        Ok(lines) => (lines, None),
-        Err(error) => (vec![format!("does not answer: {error:#}")], Some(name.to_string())),
-    };
-    for line in lines {
-        out.text(format_args!("{:<10} {line}", name.as_str()))?;
-    }
-    Ok(unanswered)
 }
 
 /// Formats the disk of the data directory and its failures.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fulgurite_archive::config::TierName;
 use fulgurite_client::credentials::{KeyOrigin, KeyPair, credentials_path};
 use fulgurite_client::server_file::ServerFile;
 use fulgurite_terminal::output::Output;
@@ -66,7 +67,7 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     }
     text.push_str(&format!("  medium      simulated glass, profile {profile}\n"));
     for (name, tier) in &config.tiers {
-        text.push_str(&format!("  {:<11} {}\n", name.as_str(), tier_line(tier)));
+        text.push_str(&format!("  {:<11} {}\n", name.as_str(), tier_line(name, tier)));
     }
     text.push('\n');
     text.push_str(&clients(file, &keys.access_key, secret));
@@ -75,23 +76,24 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
 }
 
 /// Describes a tier, and says so if its disks are simulated.
-fn tier_line(tier: &Tier) -> String {
-    match tier {
+fn tier_line(name: &TierName, tier: &Tier) -> String {
+    let kind = match tier {
         Tier::Rack(rack) => {
             let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
             let what = disks_of(rack.backend);
-            format!("rack {}, {disks} {what}: see fulgurite rack status", rack.shape)
+            format!("rack {}, {disks} {what}", rack.shape)
         }
         Tier::Tome(tome) => {
             let count = match &tome.network {
                 Some(file) => format!("as \"{}\" has them,", file.display()),
                 None => format!("{} of", tome.count),
             };
-            format!("tomes, {count} {}: see fulgurite tomes status", disks_of(tome.backend))
+            format!("tomes, {count} {}", disks_of(tome.backend))
         }
-        Tier::Geo(geo) => format!("sites of {}: see fulgurite geo status", geo.map.display()),
-        Tier::Objects(objects) => format!("objects in {}", objects.url),
-    }
+        Tier::Geo(geo) => format!("sites of {}", geo.map.display()),
+        Tier::Objects(objects) => return format!("objects in {}", objects.url),
+    };
+    format!("{kind}: see fulgurite tier status {name}")
 }
 
 const fn disks_of(backend: Backend) -> &'static str {

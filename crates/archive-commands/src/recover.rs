@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
-use fulgurite_gateway::Tiers;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, note, pluralize, rate, seconds};
 use fulgurite_terminal::progress::count_bar;
@@ -19,7 +18,7 @@ use crate::config::tiers::tiers_folder;
 use crate::config::{Config, Overrides, TierArgs, process_environment};
 use crate::process::restrict_umask;
 use crate::serve::archive_config;
-use crate::tier;
+use crate::tier::{self, OpenTiers};
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -56,6 +55,7 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
         return Err(ExitError::new(Exit::NotFound, message).into());
     }
+    config.check_tiers(&args.data)?;
     if let Some(from) = &args.platters {
         let imported = import_platters(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", pluralize(imported, "platter")));
@@ -84,8 +84,8 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 /// Opens the tiers that objects may be in.
-async fn open_tiers(config: &Config, data: &Path) -> anyhow::Result<Tiers> {
-    let mut tiers = Tiers::new();
+async fn open_tiers(config: &Config, data: &Path) -> anyhow::Result<OpenTiers> {
+    let mut tiers = OpenTiers::new();
     for (name, tier) in &config.tiers {
         match tier::open(name, tier, data).await {
             Ok(store) => drop(tiers.insert(name.clone(), store)),

@@ -17,7 +17,7 @@ use fulgurite_archive::config::{
 };
 use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
 use fulgurite_client::server_file::{ServerFile, create_operator_keys, remove_operator_keys};
-use fulgurite_gateway::{Credentials, Limits, ServerConfig, TierStore, Tiers, TlsConfig};
+use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
@@ -31,6 +31,7 @@ use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::process::{fail_point, restrict_umask};
+pub use crate::tier::OpenTiers;
 use crate::{rack, tier, tomes};
 
 /// Flags of `serve`.
@@ -61,7 +62,7 @@ pub struct RunningServer {
     /// The archive behind it.
     archive: Archive,
     /// The tiers behind the archive.
-    tiers: Tiers,
+    tiers: OpenTiers,
     /// Its endpoint.
     pub endpoint: String,
     /// Certificate to trust.
@@ -79,6 +80,7 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     restrict_umask();
     let config = args.config.load()?;
     let data = &args.data;
+    config.check_tiers(data)?;
     descriptors::raise()?;
     make_folder(data)?;
     // Before anything is announced: from now on a signal causes a graceful stop.
@@ -173,14 +175,14 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 pub fn open<'a>(
     config: &'a Config,
     data: &'a Path,
-    tiers: &'a Tiers,
+    tiers: &'a OpenTiers,
 ) -> CommandFuture<'a, Archive> {
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, tiers)?).await?) })
 }
 
 /// Opens the tiers first, because they are tiers of the archive.
-async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, Tiers)> {
-    let mut tiers = Tiers::new();
+async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, OpenTiers)> {
+    let mut tiers = OpenTiers::new();
     let opened = async {
         for (name, tier) in &config.tiers {
             tiers.insert(name.clone(), tier::open_for_serve(name, tier, data).await?);
@@ -202,7 +204,7 @@ pub fn listen<'a>(
     data: &'a Path,
     keys: &'a KeyPair,
     operator: Option<&'a KeyPair>,
-    opened: (Archive, Tiers),
+    opened: (Archive, OpenTiers),
 ) -> CommandFuture<'a, RunningServer> {
     Box::pin(bind_and_serve(config, data, keys, operator, opened))
 }
@@ -212,14 +214,14 @@ async fn bind_and_serve(
     data: &Path,
     keys: &KeyPair,
     operator: Option<&KeyPair>,
-    (archive, tiers): (Archive, Tiers),
+    (archive, tiers): (Archive, OpenTiers),
 ) -> anyhow::Result<RunningServer> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
     server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
-    server.tiers = tiers.clone();
+    server.tiers = tier::operated(&tiers);
     server.nonces = Some(data.join("operator.nonces"));
     server.limits = Limits::for_descriptors(descriptors::limit());
     server.tls = match &config.tls {
@@ -268,11 +270,8 @@ impl RunningServer {
     async fn stop_all(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
-        // A body on its way to tomes may wait an hour for parity: it is staged, and moved later.
-        for tier in self.tiers.values() {
-            if let TierStore::Tome(tomes) = tier {
-                tomes.stop_waiting();
-            }
+        for open in self.tiers.values() {
+            open.tier.stop_waiting();
         }
         let stopped = self.archive.stop().await;
         tier::close(self.tiers).await;
@@ -312,7 +311,7 @@ fn absolute(path: &Path) -> PathBuf {
 pub fn archive_config(
     config: &Config,
     data: &Path,
-    tiers: &Tiers,
+    tiers: &OpenTiers,
 ) -> anyhow::Result<ArchiveConfig> {
     let geometry = config.effective_geometry()?;
     let staged_bytes =
@@ -338,7 +337,7 @@ pub fn archive_config(
         tiers: tier::options(config, tiers)?,
         acknowledged_at: config.acknowledged_at()?,
         far_libraries,
-        shared: tier::shared(config, tiers),
+        shared: tier::shared(tiers),
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,

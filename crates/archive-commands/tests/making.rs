@@ -123,7 +123,7 @@ fn disks_of_a_lost_index_are_not_reused() {
     let status = server.wait().unwrap();
     let errors = read_stderr(&mut server);
     assert!(!status.success() && errors.contains("its index is lost"), "{status}: {errors}");
-    assert!(errors.contains("fulgurite rack recover"), "{errors}");
+    assert!(errors.contains("fulgurite tier recover rack"), "{errors}");
     assert_eq!(texts(&data, "fulgurite-disk.json"), before);
 }
 

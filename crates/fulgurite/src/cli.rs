@@ -11,11 +11,10 @@ use fulgurite_archive_commands::durability::{DurabilityArgs, durability};
 use fulgurite_archive_commands::geo::{GeoCommand, geo};
 use fulgurite_archive_commands::glass::{GlassCommand, glass};
 use fulgurite_archive_commands::inspect::{InspectArgs, inspect};
-use fulgurite_archive_commands::rack::{RackCommand, rack};
 use fulgurite_archive_commands::recover::{RecoverArgs, recover};
 use fulgurite_archive_commands::serve::{ServeArgs, serve};
+use fulgurite_archive_commands::tier::{TierCommand, tier};
 use fulgurite_archive_commands::tome::{TomeCommand, tome};
-use fulgurite_archive_commands::tomes::{TomesCommand, tomes};
 use fulgurite_object_commands::{ObjectCommand, object};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{EXIT_CODES_HELP, Exit, ExitError};
@@ -73,13 +72,11 @@ enum Command {
     Objects(ObjectCommand),
     /// Seal, verify and watch a running archive
     Admin(AdminCommand),
-    /// Create, watch and repair the rack of cold disks
-    Rack(RackCommand),
-    /// Create, watch and repair the set of tomes
-    Tomes(TomesCommand),
+    /// List, create, watch and repair the tiers: racks, tomes, sites
+    Tier(TierCommand),
     /// Serve a tome of a set in a process of its own
     Tome(TomeCommand),
-    /// Create, watch and repair a namespace over several sites
+    /// Create, check and repair a namespace over several sites, and serve a site
     Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
@@ -114,9 +111,8 @@ impl Command {
             | Self::DecodeWorker(_)
             | Self::Man(_)
             | Self::Geo(_)
-            | Self::Rack(_)
+            | Self::Tier(_)
             | Self::Tome(_)
-            | Self::Tomes(_)
             | Self::Admin(_) => true,
             Self::Config(_)
             | Self::Inspect(_)
@@ -225,10 +221,9 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Man(args) => man(args, command_line(), out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
-        Command::Rack(command) => block_on(rack(command, out)),
+        Command::Tier(command) => block_on(tier(command, out)),
         Command::Geo(command) => block_on(geo(command, out)),
         Command::Tome(command) => block_on(tome(command, out)),
-        Command::Tomes(command) => block_on(tomes(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(Box::pin(demo(args, out))),
         Command::Objects(command) => block_on(object(command, out)),
@@ -261,8 +256,7 @@ fn start_log(cli: &Cli) {
         | Command::Man(_)
         | Command::Admin(_)
         | Command::Geo(_)
-        | Command::Rack(_)
-        | Command::Tomes(_)
+        | Command::Tier(_)
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)

@@ -9,6 +9,7 @@ use fulgurite_geo::remote::NodeError;
 use fulgurite_platter::PlatterError;
 use fulgurite_rack::RackError;
 use fulgurite_terminal::exit::Exit;
+use fulgurite_tier::TierError;
 use fulgurite_tome::TomesError;
 use fulgurite_tome::objects::StoreError;
 use fulgurite_tome::remote::NetError;
@@ -36,6 +37,9 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<RackError>() {
         return Some(exit_of_stacks(error));
+    }
+    if let Some(error) = cause.downcast_ref::<TierError>() {
+        return Some(exit_of_tier(error));
     }
     if let Some(error) = cause.downcast_ref::<NetError>() {
         return Some(exit_of_kind(error.kind()));
@@ -97,6 +101,16 @@ fn exit_of_kind(kind: fulgurite_units::ErrorKind) -> Exit {
         ErrorKind::Invalid => Exit::Config,
         ErrorKind::Conflict | ErrorKind::Internal | _ => Exit::Failure,
     }
+}
+
+/// The same as when a server answers: see `AdminClient`.
+fn exit_of_tier(error: &TierError) -> Exit {
+    use fulgurite_units::ErrorKind;
+    if error.is_busy {
+        return Exit::Unavailable;
+    }
+    // What is wrong is the request: the tier is open, so its configuration is right.
+    if error.kind == ErrorKind::Invalid { Exit::Usage } else { exit_of_kind(error.kind) }
 }
 
 fn exit_of_glass(error: &PlatterError) -> Exit {

@@ -31,4 +31,4 @@ pub use error::{GatewayError, Result};
 pub use limits::Limits;
 pub use server::{Server, ServerConfig, TlsConfig, bind};
 pub use status::{FullStatus, ServerStatus};
-pub use tiers::{TierKind, TierStore, Tiers};
+pub use tiers::{ObjectsTier, TierSummary, Tiers};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use fulgurite_archive::config::TierName;
 use fulgurite_archive::status::Status;
+use fulgurite_tier::TierKind;
 use serde::{Deserialize, Serialize};
-
-use crate::TierKind;
 
 /// The status of the server's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

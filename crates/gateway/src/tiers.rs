@@ -1,77 +1,66 @@
 //! The tiers that the operator can inspect and repair.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use fulgurite_archive::config::TierName;
-use fulgurite_geo::objects::GeoStore;
-use fulgurite_rack::RackStore;
-use fulgurite_tome::objects::TomeStore;
+use fulgurite_tier::{Tier, TierError, TierKind, TierOperation};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The tiers of an archive, by name.
-pub type Tiers = BTreeMap<TierName, TierStore>;
+pub type Tiers = BTreeMap<TierName, Arc<dyn Tier>>;
 
-/// An open tier.
-#[derive(Clone, Debug)]
-pub enum TierStore {
-    /// A rack of cold disks.
-    Rack(RackStore),
-    /// A set of tomes.
-    Tome(TomeStore),
-    /// A namespace over several sites.
-    Geo(GeoStore),
-    /// A directory or a bucket, which only the archive uses.
-    Objects,
-}
+/// A directory or a bucket: only the archive uses it, so there is nothing to operate.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectsTier;
 
-/// The kind of a tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TierKind {
-    /// A rack of cold disks.
-    Rack,
-    /// A set of tomes.
-    Tome,
-    /// A namespace over several sites.
-    Geo,
-    /// A directory or a bucket.
-    Objects,
-}
+#[async_trait]
+impl Tier for ObjectsTier {
+    fn kind(&self) -> TierKind {
+        TierKind::Objects
+    }
 
-impl TierKind {
-    /// Returns its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rack => "rack",
-            Self::Tome => "tome",
-            Self::Geo => "geo",
-            Self::Objects => "objects",
-        }
+    async fn snapshot(&self) -> Result<Value, TierError> {
+        Ok(json!({}))
+    }
+
+    async fn degraded_kinds(&self) -> Result<Vec<String>, TierError> {
+        Ok(Vec::new())
+    }
+
+    async fn reasons(&self) -> Result<Vec<String>, TierError> {
+        Ok(Vec::new())
     }
 }
 
-impl TierStore {
-    /// Returns its kind.
-    #[must_use]
-    pub const fn kind(&self) -> TierKind {
-        match self {
-            Self::Rack(_) => TierKind::Rack,
-            Self::Tome(_) => TierKind::Tome,
-            Self::Geo(_) => TierKind::Geo,
-            Self::Objects => TierKind::Objects,
-        }
-    }
+/// A tier in the list of all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierSummary {
+    /// Its name.
+    pub name: TierName,
+    /// Its kind.
+    pub kind: TierKind,
+    /// Its failures; none if it is healthy.
+    pub reasons: Vec<String>,
+    /// Why its state is not known, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<String>,
+    /// The operations that it has.
+    pub operations: Vec<TierOperation>,
+}
 
-    pub(crate) const fn rack(&self) -> Option<&RackStore> {
-        if let Self::Rack(store) = self { Some(store) } else { None }
-    }
-
-    pub(crate) const fn tome(&self) -> Option<&TomeStore> {
-        if let Self::Tome(store) = self { Some(store) } else { None }
-    }
-
-    pub(crate) const fn geo(&self) -> Option<&GeoStore> {
-        if let Self::Geo(store) = self { Some(store) } else { None }
+impl TierSummary {
+    /// Asks a tier for its summary. Accesses no disk.
+    pub async fn of(name: &TierName, tier: &dyn Tier) -> Self {
+        let reasons = tokio::time::timeout(crate::limits::TIER_TIMEOUT, tier.reasons());
+        let (reasons, unanswered) = match reasons.await {
+            Ok(Ok(reasons)) => (reasons, None),
+            Ok(Err(error)) => (Vec::new(), Some(error.to_string())),
+            Err(_) => (Vec::new(), Some("it does not respond in time".to_owned())),
+        };
+        let operations = tier.operations().to_vec();
+        Self { name: name.clone(), kind: tier.kind(), reasons, unanswered, operations }
     }
 }

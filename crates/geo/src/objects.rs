@@ -49,6 +49,7 @@ mod start_counts;
 mod status;
 mod store;
 mod tally;
+mod tier;
 mod undecided_versions;
 mod upload;
 mod watch;

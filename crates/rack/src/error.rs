@@ -37,8 +37,8 @@ pub enum RackError {
     /// The rack's creation was never completed; no disk belongs to it yet.
     #[error(
         "the index in {folder:?} belongs to no rack, because its creation was never completed: \
-         `fulgurite rack init` completes it; if a complete index was lost, \
-         `fulgurite rack recover` rebuilds it from the disks"
+         `fulgurite tier init NAME` completes it; if a complete index was lost, \
+         `fulgurite tier recover NAME` rebuilds it from the disks"
     )]
     Incomplete { folder: std::path::PathBuf },
     #[error("blob {blob} of {group} has {have} usable stacks, but needs {need}: {}", list(lost))]

@@ -3,9 +3,10 @@
 //! any stacks that are enough give the blob back, and all of them together the index.
 //!
 //! ```text
-//! store    RackStore: a rack as an object store; created, opened, verified, repaired
+//! store    RackStore: a rack as an object store; created, opened, scrubbed, repaired
+//! tier     what an operator sees and does of it
 //! driver   the thread that drives the rack's controller and its disks
-//! scrub    when each group is verified
+//! scrub    when each group is scrubbed
 //! index    which objects exist, where their stacks are, what is to be garbage-collected
 //! work     operations on the blobs of a group while its disks spin
 //! blob     BlobWriter, BlobReader, rebuild: one blob over its stacks
@@ -28,6 +29,7 @@ pub mod limits;
 mod scrub;
 pub mod stack;
 mod store;
+mod tier;
 pub mod work;
 
 pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Notification, Snapshot};

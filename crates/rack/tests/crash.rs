@@ -99,7 +99,7 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
         bytes[4096 + stripe * 131_080 + 5] ^= 1;
         std::fs::write(file, bytes).unwrap();
     }
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.made, report.problems.len()), (3, 3, 0));
     print_line("deleting 1");
     rack.delete(&Key::from("1")).await.unwrap();
@@ -160,7 +160,7 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
         assert!(found.is_none() || !is_gone, "{context}: deleted {key} is back");
         assert!(found.as_ref().is_none_or(|found| *found == bytes(key)), "{context}: {key}");
     }
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0], "{context}");
     // A complete but unacknowledged blob stays, for this index may be an older copy; a search of
     // the disks adds it.
@@ -180,7 +180,7 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     let is_kept = |file: &&PathBuf| !given_up.iter().any(|root| file.starts_with(root));
     let left = stacks(folder).iter().filter(is_kept).count();
     assert_eq!(left, (there + 1) * width, "{context}: no unwanted stacks are left");
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0), "{context}");
 }
 

@@ -1,7 +1,10 @@
-//! What the tiers share: `object_store`'s trait over a store of objects by key, the thread of a
-//! controller, live events, fail points, and the source of random bytes.
+//! What the tiers share: what an operator sees and does of them, `object_store`'s trait over a
+//! store of objects by key, the thread of a controller, live events, fail points, and the source
+//! of random bytes.
 //!
 //! ```text
+//! tier                    the trait of a tier for its operator: state, operations, events
+//! metrics                 metrics of tiers
 //! objects                 the trait of a store by key, and `object_store`'s over it
 //! upload                  uploads in parts, likewise
 //! mode                    the precondition of a put
@@ -30,9 +33,11 @@ mod entropy;
 mod entry;
 mod fail_points;
 mod listing;
+mod metrics;
 mod mode;
 mod objects;
 mod progress;
+mod tier;
 mod to_object_store_error;
 mod upload;
 pub mod watch;
@@ -43,9 +48,11 @@ pub use entropy::Entropy;
 pub use entry::{Entry, put_result};
 pub use fail_points::FailPoints;
 pub use listing::{Cursor, Keys, list, list_with_delimiter};
+pub use metrics::{MetricFamilies, TierMetrics};
 pub use mode::Mode;
 pub use objects::{KeyedStore, NewObject, ReadOptions, adapter};
 pub use progress::{Part, Progress};
+pub use tier::{Operation, Target, Tier, TierError, TierEvent, TierKind, TierOperation};
 pub use to_object_store_error::{ObjectStoreError, ObjectStoreErrorKind, to_generic_error};
 use to_object_store_error::{generic_error, to_object_store_error};
 pub use upload::KeyedUpload;

@@ -36,6 +36,7 @@ mod pins;
 mod recovery;
 mod snapshot;
 mod store;
+mod tier;
 mod upload;
 mod watch;
 

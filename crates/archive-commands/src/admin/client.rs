@@ -12,15 +12,17 @@ use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::{Remote, RemoteArgs};
 use fulgurite_client::s3::{http_builder, percent_encode};
 use fulgurite_client::server_file::ServerFile;
-use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall};
+use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall, TierSummary};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress::polled_bar;
+use fulgurite_tier::Operation;
 use fulgurite_units::{PlatterId, settings};
 use indicatif::ProgressBar;
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::limits;
 
@@ -32,48 +34,11 @@ pub struct AdminClient {
     keys: Credentials,
 }
 
-/// A client for one tier of a server.
-#[derive(Debug)]
-pub struct TierClient {
-    server: AdminClient,
-    /// Its name; `None` for the only tier of the kind that is asked for.
-    name: Option<TierName>,
-}
-
-impl TierClient {
-    /// Returns a client for the tier `name` of `server`.
-    #[must_use]
-    pub const fn new(server: AdminClient, name: Option<TierName>) -> Self {
-        Self { server, name }
-    }
-
-    /// Returns what the tier answers to a call that shows state: `rack`, `tomes-ledger`, ...
-    pub async fn get<T: DeserializeOwned>(&self, call: &str) -> anyhow::Result<T> {
-        self.server.get(call, &self.query(None)).await
-    }
-
-    /// Runs a long call of the tier: `rack-verify` and the like, with `target` as `place` or
-    /// `tome`.
-    pub async fn run<T: DeserializeOwned>(
-        &self,
-        call: &'static str,
-        target: Option<(&'static str, String)>,
-        is_quiet: bool,
-    ) -> anyhow::Result<T> {
-        self.server.run_with_progress(call, call, &self.query(target), is_quiet).await
-    }
-
-    fn query(&self, target: Option<(&'static str, String)>) -> Vec<(&'static str, String)> {
-        let name = self.name.as_ref().map(|name| ("tier", name.to_string()));
-        name.into_iter().chain(target).collect()
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
     Progress(Progress),
-    Report(settings::Value),
+    Report(Value),
     Error(AdminError),
 }
 
@@ -202,13 +167,53 @@ impl AdminClient {
         self.get("status", &[]).await
     }
 
-    /// Returns the state of one tier, by a call that shows it.
-    pub async fn tier<T: DeserializeOwned>(
+    /// Returns the tiers with their kinds, failures and operations.
+    pub async fn tiers(&self) -> anyhow::Result<Vec<TierSummary>> {
+        self.get("tiers", &[]).await
+    }
+
+    /// Returns what a tier answers to a call that shows state: `""`, `"/ledger"`.
+    pub async fn get_of_tier(&self, name: &TierName, call: &str) -> anyhow::Result<Value> {
+        let bytes = self.response(&format!("tiers/{name}{call}"), &[]).await?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Runs an operation of a tier and shows its progress; returns the report.
+    pub async fn operate(
         &self,
-        call: &str,
         name: &TierName,
-    ) -> anyhow::Result<T> {
-        self.get(call, &[("tier", name.to_string())]).await
+        operation: Operation,
+        target: Option<u32>,
+        is_quiet: bool,
+    ) -> anyhow::Result<Value> {
+        let call = format!("tiers/{name}/{operation}");
+        let query: Vec<_> = target.map(|id| ("target", id.to_string())).into_iter().collect();
+        self.report(&call, operation.name(), &query, is_quiet).await
+    }
+
+    /// Passes the events of a tier to `on_event`, with their names, until the stream ends.
+    pub async fn watch_tier(
+        &self,
+        name: &TierName,
+        mut on_event: impl FnMut(&str, &Value) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let request = self.request(Method::GET, &format!("tiers/{name}/events"), &[])?;
+        let mut response = self.send_checked(request).await?;
+        let (mut pending, mut event) = (BytesMut::new(), String::new());
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(error))? {
+            pending.extend_from_slice(&chunk);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line = pending.split_to(end + 1);
+                let line = String::from_utf8_lossy(&line);
+                match line.trim_end().split_once(": ") {
+                    Some(("event", name)) => name.clone_into(&mut event),
+                    Some(("data", data)) => on_event(&event, &serde_json::from_str(data)?)?,
+                    Some(_) | None => {}
+                }
+            }
+            limit_line(&pending)?;
+        }
+        Ok(())
     }
 
     /// Returns the orphans: segments that the catalog does not reference.
@@ -259,7 +264,7 @@ impl AdminClient {
     ) -> anyhow::Result<T> {
         // Boxed, so that it is compiled once for all kinds of reports.
         let report: CommandFuture<'_, _> = Box::pin(self.report(call, what, query, is_quiet));
-        read_value(&report.await?)
+        parse(&report.await?)
     }
 
     async fn report(
@@ -268,7 +273,7 @@ impl AdminClient {
         what: &'static str,
         query: &[(&str, String)],
         is_quiet: bool,
-    ) -> anyhow::Result<settings::Value> {
+    ) -> anyhow::Result<Value> {
         let is_seal = call == "seal";
         let bar = polled_bar(what, is_quiet);
         let request = self.request(Method::POST, call, query)?;
@@ -290,11 +295,7 @@ impl AdminClient {
                     }
                 }
             }
-            if pending.len() > limits::LINE_BYTES_MAX {
-                return Err(
-                    ExitError::new(Exit::Failure, "a line of the answer is too long").into()
-                );
-            }
+            limit_line(&pending)?;
         }
         let message = format!("the server stopped before its {what} was done");
         Err(ExitError::new(Exit::Unavailable, message).into())
@@ -347,6 +348,14 @@ impl AdminClient {
     }
 }
 
+/// Returns an error if a line of which this is the beginning is too long.
+fn limit_line(pending: &[u8]) -> anyhow::Result<()> {
+    if pending.len() > limits::LINE_BYTES_MAX {
+        return Err(ExitError::new(Exit::Failure, "a line of the answer is too long").into());
+    }
+    Ok(())
+}
+
 /// Returns path and query of a call.
 fn target(call: &str, query: &[(&str, String)]) -> String {
     let pairs: Vec<String> = query
@@ -357,13 +366,14 @@ fn target(call: &str, query: &[(&str, String)]) -> String {
     format!("/-/admin/{call}{mark}{}", pairs.join("&"))
 }
 
-/// Parses a response in JSON.
+/// Parses a response in JSON, by our own reader, which is compiled once for all types.
 fn read_json<T: DeserializeOwned>(json: &[u8]) -> anyhow::Result<T> {
-    read_value(&serde_json::from_slice(json)?)
+    settings::from_value(&serde_json::from_slice(json)?).map_err(invalid_response)
 }
 
-fn read_value<T: DeserializeOwned>(response: &settings::Value) -> anyhow::Result<T> {
-    settings::from_value(response).map_err(invalid_response)
+/// Parses JSON of a server or of a tier.
+pub(crate) fn parse<T: DeserializeOwned>(value: &Value) -> anyhow::Result<T> {
+    read_json(value.to_string().as_bytes())
 }
 
 fn invalid_response(error: settings::Error) -> anyhow::Error {

@@ -7,6 +7,7 @@ mod args;
 mod decode;
 mod environment;
 pub mod geo;
+mod locations;
 mod policy;
 pub mod rack;
 pub mod tiers;
@@ -491,6 +492,18 @@ impl Config {
             ),
             Some(away) => Ok((names, away)),
         }
+    }
+
+    /// Rejects tiers that cannot be those of an archive in `data`: in the location of another, or
+    /// among the archive's own files; or with options that name no tier. Touches nothing.
+    ///
+    /// # Errors
+    /// Names the setting.
+    pub fn check_tiers(&self, data: &Path) -> Result<(), ConfigError> {
+        if let Err(reason) = tiers::objects(&self.tiers, process_environment()) {
+            return refuse("tiers", reason);
+        }
+        locations::check(&self.tiers, Some(data))
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

@@ -19,8 +19,8 @@ pub use self::delay::Delay;
 pub(crate) use self::places::Place;
 use super::{ConfigError, refuse};
 
-/// Shortest interval for verifying a whole rack.
-const VERIFY_MIN: Duration = Duration::from_secs(3600);
+/// Shortest interval for scrubbing a whole rack.
+const SCRUB_MIN: Duration = Duration::from_secs(3600);
 
 /// A tier of kind `rack`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct Rack {
     /// When an idle group is spun down, or `never`.
     pub idle: Delay,
     /// Interval in which all blobs of each group are read from all of their stacks, or `never`.
-    pub verify: Delay,
+    pub scrub: Delay,
     /// Rated spin-ups of its disks over their life, from their data sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rated_spinups: Option<u64>,
@@ -115,7 +115,7 @@ impl Default for Rack {
             mount: true,
             // A spin-up has a cost, but the purpose of the rack is to keep disks spun down.
             idle: Delay::After(Duration::from_secs(600)),
-            verify: Delay::After(Duration::from_secs(30 * 86_400)),
+            scrub: Delay::After(Duration::from_secs(30 * 86_400)),
             rated_spinups: None,
             moves: Moves::default(),
             policy: Policy::default(),
@@ -155,9 +155,9 @@ impl Rack {
             .map_err(|error| invalid(format!("\"{}\": {}", self.shape, error_chain(&error))))
     }
 
-    /// Returns how often its groups are verified.
-    pub fn scrub(&self) -> ScrubPolicy {
-        ScrubPolicy { interval: self.verify.time() }
+    /// Returns how often its groups are scrubbed.
+    pub fn scrub_policy(&self) -> ScrubPolicy {
+        ScrubPolicy { interval: self.scrub.time() }
     }
 
     /// Returns the effective policy of its controller.
@@ -189,20 +189,20 @@ impl Rack {
         if self.policy.idle.is_some() {
             return refuse("policy.idle", "set it one table higher, as idle");
         }
-        if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
+        if self.scrub.time().is_some_and(|time| time < SCRUB_MIN) {
             return refuse(
-                "verify",
+                "scrub",
                 "to read all that lies on a rack takes days: give an hour or more, or \"never\"",
             );
         }
         if self.rated_spinups == Some(0) {
             return refuse("rated_spinups", "data sheets say 300000 or more; leave it out");
         }
-        if self.verify.time().is_none() && self.policy.spin_ups != SpinUps::All {
+        if self.scrub.time().is_none() && self.policy.spin_ups != SpinUps::All {
             return refuse(
-                "verify",
+                "scrub",
                 "with policy.spin_ups = \"needed\" reads do not look at all stacks, so that what \
-                 is lost is found by verifications alone: \"never\" would be never",
+                 is lost is found by scrubs alone: \"never\" would be never",
             );
         }
         let roots = self.roots(&shape, Path::new("DATA/tiers/NAME"))?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use expect_test::{Expect, expect};
+use fulgurite_tier::TierKind;
 use fulgurite_units::{ByteCount, Duration};
 
 use super::{Config, ConfigError, Overrides, Tier, TierFlag, TlsChoice};
@@ -375,6 +376,63 @@ fn classes_go_to_the_only_rack_and_the_only_tomes() {
     assert_eq!(load(&config.show().unwrap(), &[]).unwrap(), config, "shown as an equivalent file");
 }
 
+/// Two spellings of one location are one, and so is one inside another.
+#[test]
+fn tiers_in_one_location_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().canonicalize().unwrap().join(name).display().to_string();
+    std::fs::create_dir(path("real")).unwrap();
+    std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
+    let tiers = |first: &str, second: &str| format!("[tiers.a]\n{first}\n[tiers.b]\n{second}\n");
+    let rack = |at: &str| format!("kind = \"rack\"\ndirectory = \"{at}\"");
+    let objects = |url: &str| format!("kind = \"objects\"\nurl = \"{url}\"");
+    let tome = |at: &str, more: &str| format!("kind = \"tome\"\ndirectory = \"{at}\"\n{more}");
+    let (real, link) = (path("real"), path("link"));
+    let is_used = "is in use by tier \"a\"";
+    check_names(&tiers(&rack(&real), &rack(&link)), is_used);
+    check_names(&tiers(&rack(&path("real/x")), &rack(&path("link/y/../x"))), is_used);
+    check_names(&tiers(&objects("s3://b/p"), &objects("S3://b/p/")), is_used);
+    check_names(
+        &tiers(&objects(&format!("file://{real}")), &objects(&format!("FILE://{link}"))),
+        is_used,
+    );
+    let in_a = |outer: &str, inner: &str| {
+        let (both, text) = (tiers(outer, inner), "lies in");
+        check_names(&both, text);
+        check_names(&both, "which tier \"a\" has");
+    };
+    in_a(&objects("s3://b/p"), &objects("s3://b/p/q"));
+    in_a(&rack(&path("r")), &tome(&path("r/disks/0/b"), "disks = \"/d/{tome}\""));
+    in_a(&objects(&format!("file://{}", path("vault"))), &rack(&path("vault/rack")));
+    let device = "backend = \"linux\"\ndevice = \"/dev/disk/x-{place}\"";
+    let other = "backend = \"linux\"\ndevice = \"/dev/disk/x-{tome}\"";
+    let both = tiers(&format!("{}\n{device}", rack("/r")), &tome("/t", other));
+    check_names(&both, "setting tiers.b.device: \"/dev/disk/x-0\" is in use");
+    for url in ["s3://user:secret@host/b", "az://container/x?sig=secret"] {
+        let error = load(&format!("[tiers.a]\n{}\n", objects(url)), &[]).unwrap_err();
+        let error = chain(&error);
+        assert!(error.contains("setting tiers.a.url") && !error.contains("secret"), "{error}");
+    }
+    load(&tiers(&objects("s3://b/p"), &objects("s3://b/pq")), &[]).unwrap();
+    load(&tiers(&rack("/r"), &tome("/r2", "")), &[]).unwrap();
+}
+
+/// The archive's own files are not mixed with those of a tier.
+#[test]
+fn tiers_among_the_files_of_the_archive_are_refused() {
+    let check = |directory: &str| {
+        let text = format!("[tiers.a]\nkind = \"rack\"\ndirectory = \"{directory}\"\n");
+        load(&text, &[]).unwrap().check_tiers(Path::new("/archive/data"))
+    };
+    for directory in ["/archive/data", "/archive", "/archive/data/keys", "/archive/data/tiers"] {
+        let error = chain(&check(directory).unwrap_err());
+        assert!(error.contains("setting tiers.a.directory: "), "{error}");
+    }
+    for directory in ["/archive/data/tiers/b", "/archive/other", "/archive/data2"] {
+        check(directory).unwrap();
+    }
+}
+
 #[test]
 fn racks_are_read_after_a_restore_only() {
     let classes = |rows: &str| format!("[classes]\n{rows}\n[tiers.cold]\nkind = \"rack\"\n");
@@ -422,7 +480,7 @@ fn flags_add_and_replace_tiers() {
     let flags = ["cold=rack:laptop", "shelf=tome:8", "sites=geo:/m", "far=objects:file:///x"];
     let config = with(&flags).unwrap();
     let kinds: Vec<_> = config.tiers.values().map(Tier::kind).collect();
-    assert_eq!(kinds, ["rack", "objects", "tome", "geo"]);
+    assert_eq!(kinds, [TierKind::Rack, TierKind::Objects, TierKind::Tome, TierKind::Geo]);
     let error = chain(&with(&["cold=rack:laptop", "cold=rack:shelf"]).unwrap_err());
     assert!(error.contains("gives \"cold\" twice"), "{error}");
     for wrong in ["cold", "cold=rack", "cold=tape:1", "cold=tome:many", "glass=rack:laptop"] {

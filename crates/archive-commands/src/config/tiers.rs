@@ -6,11 +6,12 @@ use std::str::FromStr;
 
 use fulgurite_archive::StorageClass;
 use fulgurite_archive::config::{Access, Classes, Home, TierName, TierOptions};
+use fulgurite_tier::TierKind;
 use fulgurite_units::settings;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ConfigError, Geo, Rack, Tome, refuse};
+use super::{ConfigError, Geo, Rack, Tome, locations, refuse};
 
 /// Prefix of variables with an option of a tier: the tier's name and the option's follow, in upper
 /// case.
@@ -70,19 +71,15 @@ impl<'de> Deserialize<'de> for Tier {
 }
 
 impl Tier {
-    /// Returns the name of its kind.
+    /// Returns its kind.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub const fn kind(&self) -> TierKind {
         match self {
-            Self::Rack(_) => "rack",
-            Self::Tome(_) => "tome",
-            Self::Geo(_) => "geo",
-            Self::Objects(_) => "objects",
+            Self::Rack(_) => TierKind::Rack,
+            Self::Tome(_) => TierKind::Tome,
+            Self::Geo(_) => TierKind::Geo,
+            Self::Objects(_) => TierKind::Objects,
         }
-    }
-
-    pub(crate) fn rack(&self) -> Option<&Rack> {
-        if let Self::Rack(rack) = self { Some(rack) } else { None }
     }
 
     pub(crate) fn tome(&self) -> Option<&Tome> {
@@ -98,41 +95,32 @@ impl Tier {
             Self::Rack(rack) => rack.validate(),
             Self::Tome(tome) => tome.validate(),
             Self::Geo(geo) => geo.validate(),
-            Self::Objects(_) => Ok(()),
+            Self::Objects(objects) => objects.validate(),
         }
     }
+}
 
-    /// Returns the places that only one tier may use, each with the setting that names it.
-    fn places(&self, name: &TierName) -> Result<Vec<(&'static str, PathBuf)>, ConfigError> {
-        let data = Path::new("DATA");
-        let (folder, roots) = match self {
-            Self::Geo(geo) => return Ok(vec![("folder", geo.map.join(&geo.folder))]),
-            Self::Objects(objects) => {
-                let url = objects.url.strip_prefix("file://").unwrap_or(&objects.url);
-                return Ok(vec![("url", url.into())]);
-            }
-            Self::Rack(rack) => {
-                let folder = folder(rack.directory.as_deref(), name, data);
-                let roots = rack.roots(&rack.effective_shape()?, &folder)?;
-                (folder, roots.into_values().collect())
-            }
-            Self::Tome(tome) => {
-                let folder = folder(tome.directory.as_deref(), name, data);
-                // With a file of tomes in other processes, that has the directories.
-                let roots = match tome.network {
-                    Some(_) => Vec::new(),
-                    None => tome.roots(&folder)?.into_values().collect(),
-                };
-                (folder, roots)
-            }
+impl Objects {
+    /// Rejects addresses with keys in them: they are shown in logs and in the configuration.
+    fn validate(&self) -> Result<(), ConfigError> {
+        let has_keys = |address: &str| {
+            let after = address.split_once("://").map_or("", |(_, after)| after);
+            let host = after.split('/').next().unwrap_or("");
+            host.contains('@') || after.contains('?')
         };
-        let disks = roots.into_iter().map(|root| ("disks", root));
-        Ok(std::iter::once(("directory", folder)).chain(disks).collect())
+        let reason = "an address may not have keys in it: set them as variables of the environment";
+        if has_keys(&self.url) {
+            return refuse("url", reason);
+        }
+        if self.options.values().any(|value| has_keys(value)) {
+            return refuse("options", reason);
+        }
+        Ok(())
     }
 }
 
 /// Returns the directory of a tier, by default DATA/tiers/NAME.
-fn folder(directory: Option<&Path>, name: &TierName, data: &Path) -> PathBuf {
+pub(super) fn folder(directory: Option<&Path>, name: &TierName, data: &Path) -> PathBuf {
     directory.map_or_else(|| tiers_folder(data).join(name.as_str()), Path::to_owned)
 }
 
@@ -251,17 +239,9 @@ pub(super) fn validate(tiers: &BTreeMap<TierName, Tier>) -> Result<(), ConfigErr
     if let Err(reason) = objects(tiers, std::iter::empty()) {
         return refuse("tiers", reason);
     }
-    let mut owners: BTreeMap<PathBuf, &TierName> = BTreeMap::new();
     let mut sharing: Option<&TierName> = None;
     for (name, tier) in tiers {
-        let places = tier.validate().and_then(|()| tier.places(name));
-        for (setting, place) in places.map_err(|error| error.in_tier(name))? {
-            let reason = format!("\"{}\" is in use", place.display());
-            if let Some(other) = owners.insert(place, name).filter(|other| *other != name) {
-                let reason = format!("{reason} by tier \"{other}\"; each tier has its own");
-                return refuse(setting, reason).map_err(|error| error.in_tier(name));
-            }
-        }
+        tier.validate().map_err(|error| error.in_tier(name))?;
         if let Tier::Geo(geo) = tier
             && !geo.shared.is_empty()
             && let Some(other) = sharing.replace(name)
@@ -270,7 +250,7 @@ pub(super) fn validate(tiers: &BTreeMap<TierName, Tier>) -> Result<(), ConfigErr
             return refuse("shared", reason).map_err(|error| error.in_tier(name));
         }
     }
-    Ok(())
+    locations::check(tiers, None)
 }
 
 /// Builds the table of classes. Without a row, `GLACIER` goes to the only rack and `GLACIER_IR` to
@@ -280,7 +260,9 @@ pub(super) fn classes(
     tiers: &BTreeMap<TierName, Tier>,
 ) -> Result<Classes, String> {
     let mut classes = Classes::default();
-    for (class, kind) in [(StorageClass::GlacierIr, "tome"), (StorageClass::Glacier, "rack")] {
+    for (class, kind) in
+        [(StorageClass::GlacierIr, TierKind::Tome), (StorageClass::Glacier, TierKind::Rack)]
+    {
         let mut names = tiers.iter().filter(|(_, tier)| tier.kind() == kind).map(|(name, _)| name);
         let Some(name) = names.next().filter(|_| !rows.contains_key(class.name())) else {
             continue;

@@ -31,15 +31,17 @@ use fulgurite_terminal::progress;
 use fulgurite_units::Duration;
 use indicatif::ProgressBar;
 use serde::Serialize;
+use serde_json::Value;
 
-pub use self::open::{open, open_for_serve, shared, tier};
+pub(crate) use self::open::{open, open_for_serve, shared, tier};
 
 use self::node::NodeArgs;
 use self::open::Namespace;
 use self::probe::SiteStatus;
-use crate::config::{Config, Overrides, Tier, process_environment};
+use crate::admin::parse;
+use crate::config::{Config, Geo, Overrides, process_environment};
 use crate::process::restrict_umask;
-use crate::tier_selection::{only_of_kind, tier_name};
+use crate::tier::tier_name;
 
 /// `geo`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -125,13 +127,21 @@ impl GeoArgs {
         }
         let config =
             Config::load(self.config.as_deref(), process_environment(), Overrides::default())?;
-        if self.name.is_none() && config.tiers.values().all(|tier| tier.geo().is_none()) {
+        let is_meant = |known: &TierName| self.name.as_ref().is_none_or(|name| name == known);
+        let meant = config.tiers.iter().filter(|(known, _)| is_meant(known));
+        let mut found = meant.filter_map(|(name, tier)| Some((name, tier.geo()?)));
+        let Some((one, geo)) = found.next() else {
             let message = "no map of sites is named: give --map FILE, or --config FILE with a tier \
                            of kind geo";
             return Err(ExitError::new(Exit::Usage, message).into());
+        };
+        if let Some((other, _)) = found.next() {
+            let message = format!(
+                "there are tiers \"{one}\" and \"{other}\" of kind geo: say which, by --name"
+            );
+            return Err(ExitError::new(Exit::Usage, message).into());
         }
-        let (_, geo) = only_of_kind(&config, self.name.as_ref(), ("geo", Tier::geo))?;
-        Namespace::read(&geo.map, self.near.clone().or(geo.near))
+        Namespace::read(&geo.map, self.near.clone().or_else(|| geo.near.clone()))
     }
 
     async fn open(&self) -> anyhow::Result<GeoStore> {
@@ -195,6 +205,16 @@ async fn run(args: &GeoCommand, out: &Output) -> anyhow::Result<()> {
             replace(&args.named()?, site, place, out).await
         }
     }
+}
+
+/// Creates the namespace of a tier.
+pub(crate) async fn init_tier(geo: &Geo, out: &Output) -> anyhow::Result<()> {
+    init(&Namespace::read(&geo.map, geo.near.clone())?, out).await
+}
+
+/// Shows the counters of a namespace.
+pub(crate) fn show_counters(snapshot: &Value, out: &Output) -> anyhow::Result<()> {
+    out.text(show::counters(&parse(snapshot)?))
 }
 
 /// The result of `init`.

@@ -93,7 +93,7 @@ pub(super) fn opener() -> Opener {
 ///
 /// # Errors
 /// Those of opening it.
-pub async fn open_for_serve(geo: &Geo) -> anyhow::Result<GeoStore> {
+pub(crate) async fn open_for_serve(geo: &Geo) -> anyhow::Result<GeoStore> {
     let named = Namespace::read(&geo.map, geo.near.clone())?;
     let store = named.open_with(cache(geo)?).await?;
     store.spawn_maintenance(geo.heal_every, geo.collect_every);
@@ -112,12 +112,12 @@ fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
 ///
 /// # Errors
 /// Those of opening it.
-pub async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
+pub(crate) async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
     Namespace::read(&geo.map, geo.near.clone())?.open().await
 }
 
 /// Returns the options of buckets shared with other archives, if this tier names some.
-pub fn shared(name: &TierName, store: &GeoStore, geo: &Geo) -> Option<SharedOptions> {
+pub(crate) fn shared(name: &TierName, store: &GeoStore, geo: &Geo) -> Option<SharedOptions> {
     Some(SharedOptions {
         place: name.to_string(),
         store: Arc::new(SharedSites::new(store.clone())),
@@ -127,7 +127,7 @@ pub fn shared(name: &TierName, store: &GeoStore, geo: &Geo) -> Option<SharedOpti
 }
 
 /// Returns its tier of objects: a folder that belongs to this archive alone.
-pub fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
+pub(crate) fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
     let folder = PrefixStore::new(store.clone(), geo.folder.as_str());
     TierOptions {
         url: format!("geo:{}/{}", store.map().name, geo.folder),

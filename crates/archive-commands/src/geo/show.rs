@@ -1,6 +1,6 @@
 //! Formats the state of a namespace over several sites as text.
 
-use fulgurite_geo::objects::{MaintenanceReport, UndecidedReport};
+use fulgurite_geo::objects::{MaintenanceReport, Snapshot, UndecidedReport};
 use fulgurite_terminal::output::pluralize;
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::Duration;
@@ -61,6 +61,41 @@ fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
     };
     let rebuilding = if site.rebuilding { "; is being rebuilt" } else { "" };
     format!("{:<12} {part}  {}  {state}{rebuilding}", site.name, store.place)
+}
+
+/// Formats the counters of a namespace, which the process that has it open keeps.
+pub(super) fn counters(geo: &Snapshot) -> String {
+    let health = match geo.is_healthy() {
+        true => style::out(Tone::Good, "well").to_string(),
+        false => style::out(Tone::Notice, "not well").to_string(),
+    };
+    let (data, parity) = geo.code;
+    let mut lines = vec![
+        format!("namespace    {}", geo.name),
+        format!("health       {health}"),
+        format!("map          number {}", geo.epoch),
+        format!("objects      {data} of {} fragments give one back", data + parity),
+        format!(
+            "writes       {} fast, {} slow, {} refused, {} failed, {} with an unknown outcome",
+            geo.writes_fast,
+            geo.writes_slow,
+            geo.writes_refused,
+            geo.writes_failed,
+            geo.writes_indeterminate
+        ),
+        format!(
+            "reads        {}; {} with too few sites, {} of a lost version",
+            geo.reads, geo.reads_unavailable, geo.reads_lost
+        ),
+    ];
+    lines.extend(geo.sites.iter().map(|site| {
+        let state = if site.up { "answers" } else { "does not answer" };
+        let rebuilding = if site.rebuilding { "; is being rebuilt" } else { "" };
+        format!("{:<12} {state}, rows in {:.1} ms{rebuilding}", site.name, site.row_ms)
+    }));
+    let reasons = geo.reasons().into_iter().map(|why| format!("reason       {why}"));
+    lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
+    lines.join("\n")
 }
 
 /// Formats the result of healing.

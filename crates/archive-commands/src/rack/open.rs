@@ -23,7 +23,8 @@ use crate::process::{fail_points, random_bytes};
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn open_for_serve(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+pub(crate) async fn open_for_serve(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+    refuse_tomes(rack)?;
     let may_make = rack.settings.make;
     if !is_made(rack) {
         if !may_make {
@@ -41,10 +42,10 @@ pub async fn open_for_serve(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore
     if !store.is_whole() {
         let what = "creating the rack or replacing a disk was interrupted";
         if !may_make {
-            tracing::warn!("{what}: see `fulgurite rack status`");
+            tracing::warn!("{what}: see `fulgurite tier status {}`", rack.name);
             return Ok(store);
         }
-        close(store).await;
+        stop(store).await;
         make(rack).await?;
         return open(rack);
     }
@@ -55,7 +56,8 @@ pub async fn open_for_serve(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore
 ///
 /// # Errors
 /// When there is none, or another process has it.
-pub fn open(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+pub(crate) fn open(rack: &TierConfig<Rack>) -> anyhow::Result<RackStore> {
+    refuse_tomes(rack)?;
     if !is_made(rack) {
         return Err(not_created(rack).into());
     }
@@ -83,6 +85,7 @@ pub(crate) fn tier(store: &RackStore, rack: &Rack) -> TierOptions {
 /// # Errors
 /// When a disk is missing or belongs to something else; then nothing on it was changed.
 pub(super) async fn make(rack: &TierConfig<Rack>) -> anyhow::Result<Made> {
+    refuse_tomes(rack)?;
     let options = options(rack, true)?;
     let disks = options.roots.len();
     if !is_begun(rack)? && is_used(&options) {
@@ -91,8 +94,9 @@ pub(super) async fn make(rack: &TierConfig<Rack>) -> anyhow::Result<Made> {
         if let Some(found) = found {
             let message = format!(
                 "the disks are of rack {found}, and its index is lost: bring \"{}\" back, or find \
-                 what they have with `fulgurite rack recover`",
-                rack.folder.join("index").display()
+                 what they have with `fulgurite tier recover {}`",
+                rack.folder.join("index").display(),
+                rack.name
             );
             return Err(ExitError::new(Exit::Config, message).into());
         }
@@ -106,7 +110,7 @@ pub(super) async fn make(rack: &TierConfig<Rack>) -> anyhow::Result<Made> {
     }
     let store = RackStore::init(options).await.map_err(|error| open_error(rack, error))?;
     let made = Made { rack: store.rack().to_string(), disks };
-    close(store).await;
+    stop(store).await;
     Ok(made)
 }
 
@@ -121,12 +125,15 @@ pub(super) async fn adopt(rack: &TierConfig<Rack>) -> anyhow::Result<RackId> {
     let (found, options) =
         tokio::task::spawn_blocking(identify).await?.map_err(|error| open_error(rack, error))?;
     let Some(id) = found else {
-        let message = "no disk has the id of a rack: none of those that spun up ever belonged to \
-                       one; create a new rack with `fulgurite rack init`";
+        let message = format!(
+            "no disk has the id of a rack: none of those that spun up ever belonged to one; create \
+             a new rack with `fulgurite tier init {}`",
+            rack.name
+        );
         return Err(ExitError::new(Exit::NotFound, message).into());
     };
     let store = RackStore::adopt(options, id).await.map_err(|error| open_error(rack, error))?;
-    close(store).await;
+    stop(store).await;
     Ok(id)
 }
 
@@ -150,10 +157,9 @@ fn is_used(options: &RackOptions) -> bool {
 }
 
 /// Spins its disks down and closes its index.
-pub async fn close(store: RackStore) {
+async fn stop(store: RackStore) {
     // Stopping blocks on disks, so it must not run on an async worker thread.
-    let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
-    if stopped.is_err() {
+    if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
         tracing::error!("stopping the rack panicked; this is a bug");
     }
 }
@@ -169,11 +175,26 @@ pub(super) fn is_made(rack: &TierConfig<Rack>) -> bool {
     rack.folder.join("index").exists()
 }
 
+/// Returns an error if the directory is that of a set of tomes: the kind was changed.
+fn refuse_tomes(rack: &TierConfig<Rack>) -> anyhow::Result<()> {
+    if !rack.folder.join("set").exists() {
+        return Ok(());
+    }
+    let message = format!(
+        "setting tiers.{}.kind: there is a set of tomes in \"{}\", and no rack",
+        rack.name,
+        rack.folder.display()
+    );
+    Err(ExitError::new(Exit::Config, message).into())
+}
+
 fn not_created(rack: &TierConfig<Rack>) -> ExitError {
     let message = format!(
-        "there is no rack in \"{}\": make it with `fulgurite rack init`, or, if it was there and \
-         its index is lost, find what its disks have with `fulgurite rack recover`",
-        rack.folder.display()
+        "there is no rack in \"{}\": make it with `fulgurite tier init {name}`, or, if it was \
+         there and its index is lost, find what its disks have with `fulgurite tier recover \
+         {name}`",
+        rack.folder.display(),
+        name = rack.name
     );
     ExitError::new(Exit::Config, message)
 }
@@ -223,7 +244,7 @@ pub(super) fn options(rack: &TierConfig<Rack>, is_instant: bool) -> anyhow::Resu
         backend,
         clock: system_clock(),
         entropy: Entropy::new(random_bytes),
-        scrub: rack.scrub(),
+        scrub: rack.scrub_policy(),
         rated_spin_ups: rack.rated_spinups,
         fail: fail_points(&FAIL_POINTS)?,
         injected: Injected::default(),
@@ -231,6 +252,6 @@ pub(super) fn options(rack: &TierConfig<Rack>, is_instant: bool) -> anyhow::Resu
 }
 
 /// Returns whether a fail point belongs to the rack, not to the archive.
-pub fn is_fail_point(name: &str) -> bool {
+pub(crate) fn is_fail_point(name: &str) -> bool {
     FAIL_POINTS.contains(&name.trim_end_matches(":panic"))
 }

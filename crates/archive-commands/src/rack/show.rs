@@ -46,7 +46,7 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     lines.extend(disks.filter_map(failing));
     lines.extend(unsound(rack));
     if rack.index_is_older {
-        let line = "alarm      the index is an older copy: run `fulgurite rack recover`";
+        let line = "alarm      the index is an older copy: run `fulgurite tier recover NAME`";
         lines.push(style::out(Tone::Bad, line).to_string());
     }
     let worn = rack.groups.iter().flat_map(|group| rack.worn(group));
@@ -59,12 +59,12 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
 fn unsound(rack: &Snapshot) -> Vec<String> {
     let alarm_of = |group: &GroupSnapshot| {
         let blobs = pluralize(group.unsound, "blob");
-        format!("alarm      group {}: {blobs} could not be rebuilt; see rack verify", group.group)
+        format!("alarm      group {}: {blobs} could not be rebuilt; see tier scrub", group.group)
     };
     let groups = rack.groups.iter().filter(|group| group.unsound > 0).map(alarm_of);
-    let read = (rack.unmended > 0).then(|| {
-        let blobs = pluralize(rack.unmended, "blob");
-        format!("alarm      {blobs} that were read could not be rebuilt; see rack verify")
+    let read = (rack.unrepaired > 0).then(|| {
+        let blobs = pluralize(rack.unrepaired, "blob");
+        format!("alarm      {blobs} that were read could not be rebuilt; see tier scrub")
     });
     groups.chain(read).map(|line| style::out(Tone::Bad, line).to_string()).collect()
 }

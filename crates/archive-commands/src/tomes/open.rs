@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fulgurite_archive::config::TierOptions;
+use fulgurite_archive::config::{TierName, TierOptions};
 use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, PlaceId, Simulated, Times};
 use fulgurite_terminal::exit::{Exit, ExitError, exit_of};
@@ -26,7 +26,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// When it does not exist, unless the configuration says to create it; and those of opening it.
-pub async fn open_for_serve(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+pub(crate) async fn open_for_serve(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+    refuse_rack(tome)?;
     if tome.settings.make && !is_whole(tome).await? {
         let was_begun = is_made(tome);
         match make(tome).await {
@@ -75,6 +76,7 @@ fn is_unavailable(error: &anyhow::Error) -> bool {
 /// # Errors
 /// When there is none, or another process has it.
 fn open_blocking(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+    refuse_rack(tome)?;
     if !is_made(tome) {
         return Err(not_created(tome).into());
     }
@@ -86,7 +88,7 @@ fn open_blocking(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
 ///
 /// # Errors
 /// When there is none, or another process has it.
-pub async fn open(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
+pub(crate) async fn open(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
     let tome = tome.clone();
     tokio::task::spawn_blocking(move || open_blocking(&tome)).await?
 }
@@ -97,6 +99,7 @@ pub async fn open(tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore> {
 /// # Errors
 /// When a disk is missing or belongs to something else; then nothing on it was changed.
 pub(super) async fn make(tome: &TierConfig<Tome>) -> anyhow::Result<Made> {
+    refuse_rack(tome)?;
     let tome = tome.clone();
     let made = tokio::task::spawn_blocking(move || {
         let options = options(&tome, true)?;
@@ -113,7 +116,7 @@ pub(super) async fn make(tome: &TierConfig<Tome>) -> anyhow::Result<Made> {
         // forever.
         let answered = match elsewhere {
             0 => Ok(()),
-            _ => runtime()?.block_on(wait_for_tomes(&store)),
+            _ => runtime()?.block_on(wait_for_tomes(&tome.name, &store)),
         };
         store.stop();
         answered.map(|()| made)
@@ -133,7 +136,7 @@ pub(super) struct Made {
 }
 
 /// Waits until every tome of another process has answered.
-async fn wait_for_tomes(store: &TomeStore) -> anyhow::Result<()> {
+async fn wait_for_tomes(name: &TierName, store: &TomeStore) -> anyhow::Result<()> {
     let begun = std::time::Instant::now();
     loop {
         let status = store.status().await;
@@ -143,7 +146,8 @@ async fn wait_for_tomes(store: &TomeStore) -> anyhow::Result<()> {
         }
         if begun.elapsed() > TOMES_TIMEOUT {
             let message = format!(
-                "not all tomes have answered; serve them, and run `fulgurite tomes init` again: {}",
+                "not all tomes have answered; serve them, and run `fulgurite tier init {name}` \
+                 again: {}",
                 away.join("; ")
             );
             return Err(ExitError::new(Exit::Unavailable, message).into());
@@ -165,24 +169,29 @@ fn open_store(set: TomeSet, tome: &TierConfig<Tome>) -> anyhow::Result<TomeStore
     })
 }
 
-/// Spins its disks down and closes its index.
-pub async fn close(store: TomeStore) {
-    // Stopping blocks on disks, so it must not run on an async worker thread.
-    let stopped = tokio::task::spawn_blocking(move || store.stop()).await;
-    if stopped.is_err() {
-        tracing::error!("stopping the tomes panicked; this is a bug");
-    }
-}
-
 /// Returns whether there is a set.
 pub(super) fn is_made(tome: &TierConfig<Tome>) -> bool {
     tome.folder.join("set").exists()
 }
 
+/// Returns an error if the directory is that of a rack: the kind was changed.
+fn refuse_rack(tome: &TierConfig<Tome>) -> anyhow::Result<()> {
+    if is_made(tome) || !tome.folder.join("ledger").exists() {
+        return Ok(());
+    }
+    let message = format!(
+        "setting tiers.{}.kind: there is a rack in \"{}\", and no set of tomes",
+        tome.name,
+        tome.folder.display()
+    );
+    Err(ExitError::new(Exit::Config, message).into())
+}
+
 fn not_created(tome: &TierConfig<Tome>) -> ExitError {
     let message = format!(
-        "there is no set of tomes in \"{}\": make it with `fulgurite tomes init`",
-        tome.folder.display()
+        "there is no set of tomes in \"{}\": make it with `fulgurite tier init {}`",
+        tome.folder.display(),
+        tome.name
     );
     ExitError::new(Exit::Config, message)
 }
@@ -248,6 +257,6 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Returns whether a fail point belongs to the tomes, not to the archive.
-pub fn is_fail_point(name: &str) -> bool {
+pub(crate) fn is_fail_point(name: &str) -> bool {
     FAIL_POINTS.contains(&name.trim_end_matches(":panic"))
 }

@@ -1,5 +1,6 @@
 //! Formats a set of tomes as text, with a line for each.
 
+use fulgurite_archive::config::TierName;
 use fulgurite_disks::{Cause, Power, SpinUp};
 use fulgurite_terminal::output::{bytes, group_digits, pluralize, timestamp};
 use fulgurite_terminal::style::{self, Tone};
@@ -72,7 +73,7 @@ pub(super) fn spin_up(spin_up: &SpinUp) -> String {
 }
 
 /// Returns a hint for tomes that are given up, if there are any.
-pub(super) fn advice(set: &Snapshot) -> Option<String> {
+pub(super) fn advice(name: &TierName, set: &Snapshot) -> Option<String> {
     let is_given_up =
         |tome: &&TomeSnapshot| tome.failure.is_some() && !set.out.contains(&tome.tome);
     // A tome whose store could not be opened has no disk here.
@@ -81,14 +82,14 @@ pub(super) fn advice(set: &Snapshot) -> Option<String> {
         let tome = lost.tome;
         return Some(format!(
             "put back the missing part of tome {tome} and restart the set; else \
-             `fulgurite tomes inventory {tome}`, if its disk is here, or `fulgurite tomes rebuild \
-             {tome}`"
+             `fulgurite tier inventory {name} {tome}`, if its disk is here, or `fulgurite tier \
+             rebuild {name} {tome}`"
         ));
     }
     let tome = set.tomes.iter().find(is_given_up)?.tome;
     Some(format!(
         "tome {tome} continues when there is room and its disk works; if that never happens, \
-         `fulgurite tomes rebuild {tome}`"
+         `fulgurite tier rebuild {name} {tome}`"
     ))
 }
 
@@ -109,7 +110,7 @@ fn tome(tome: &TomeSnapshot, is_out: bool) -> String {
         group_digits(tome.pieces),
         bytes(tome.unprotected_bytes),
         group_digits(tome.spin_ups),
-        group_digits(tome.wakes_of_a_day),
+        group_digits(tome.spin_ups_of_a_day),
         group_digits(tome.healed),
         group_digits(tome.scrubs),
     )

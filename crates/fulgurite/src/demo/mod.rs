@@ -22,12 +22,11 @@ use anyhow::Context as _;
 use fulgurite_archive::status::{ShardLocation, VerifiedPlatter};
 use fulgurite_archive_commands::admin::AdminClient;
 use fulgurite_archive_commands::config::{Config, Fidelity, Overrides};
-use fulgurite_archive_commands::serve::{self, RunningServer};
+use fulgurite_archive_commands::serve::{self, OpenTiers, RunningServer};
 use fulgurite_client::credentials::KeyPair;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::Remote;
 use fulgurite_client::s3::{Client, S3ErrorKind, Trust};
-use fulgurite_gateway::Tiers;
 use fulgurite_object_commands::{
     self as objects, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier,
 };
@@ -104,8 +103,8 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
-    let archive = serve::open(&config, &data, &Tiers::new()).await?;
-    let running = serve::listen(&config, &data, &keys, None, (archive, Tiers::new())).await?;
+    let archive = serve::open(&config, &data, &OpenTiers::new()).await?;
+    let running = serve::listen(&config, &data, &keys, None, (archive, OpenTiers::new())).await?;
     let session = DemoSession::new(&running, keys, &config, &data, root, out)?;
     let result = session.run_steps(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -36,10 +36,10 @@ fn help_is_complete() {
               restore        Request readable copies of archived objects
               status         Show class and restore state of objects
               admin          Seal, verify and watch a running archive
-              rack           Create, watch and repair the rack of cold disks
-              tomes          Create, watch and repair the set of tomes
+              tier           List, create, watch and repair the tiers: racks, tomes, sites
               tome           Serve a tome of a set in a process of its own
-              geo            Create, watch and repair a namespace over several sites
+              geo            Create, check and repair a namespace over several sites, and serve
+                             a site
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys

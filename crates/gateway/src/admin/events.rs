@@ -1,5 +1,4 @@
-//! `GET /-/events`, `/-/rack-events`, `/-/tomes-events` and `/-/geo-events`: live events of the
-//! library, the rack of cold disks, the set of tomes and the namespace over several sites, as
+//! `GET /-/events` and `/-/admin/tiers/NAME/events`: live events of the library and of a tier, as
 //! server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
@@ -8,7 +7,7 @@
 //!   data: {..}           one line of JSON
 //!
 //!   event: step          one input and the decisions on it; without gaps
-//!   event: ...           `restore_failed` of the archive, `unmended` of the rack
+//!   event: ...           `restore_failed` of the archive, `unrepaired` of a rack
 //!   event: end           why the stream ends
 //!   :                    keep-alive after some silence
 //! ```

@@ -6,34 +6,22 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
-//!   GET  /-/events, rack-events, tomes-events, geo-events
-//!                                           server-sent events: see `events`
+//!   GET  /-/events                        server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
-//!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
-//!   GET  /-/admin/tomes, tomes-ledger      the set of tomes: see `tomes`
-//!   GET  /-/admin/geo                      the namespace over several sites
-//!   POST /-/admin/tomes-verify, tomes-scrub[?tome=N], tomes-rebuild?tome=N, tomes-retire?tome=N,
-//!        tomes-inventory?tome=N, tomes-recover
-//!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
+//!   GET  /-/admin/tiers, ..               the tiers: see `tiers`
 //! ```
-//!
-//! With several tiers of a kind, `tier=NAME` in the query says which.
 //!
 //! `docs/admin-openapi.json` describes them in full. Every call is signed individually, with its
 //! time and a nonce: see `operator`. Work that has started is finished even if its caller
 //! disconnects.
 
 mod events;
-mod geo_watch;
 mod nonces;
 mod operator;
-mod rack;
-mod rack_watch;
 mod routes;
-mod tomes;
-mod tomes_watch;
+mod tiers;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -43,13 +31,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_archive::config::TierName;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, ObjectSelection, Progress,
     StorageClass,
 };
-use fulgurite_rack::RackError;
-use fulgurite_tome::objects::StoreError;
+use fulgurite_tier::TierError;
 use fulgurite_units::{PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -71,12 +57,12 @@ use self::nonces::NonceFile;
 pub(crate) use self::operator::reads_authorization;
 use self::operator::{CallFault, CallGate, EarlyNonce};
 pub use self::operator::{Nonce, OperatorCall};
-use self::routes::Call;
-pub(crate) use self::routes::{EVENTS, GEO_EVENTS, RACK_EVENTS, TOMES_EVENTS};
+pub(crate) use self::routes::is_stream_of_events;
+use self::routes::{Call, TierCall};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::FullStatus;
-use crate::{Credentials, GatewayError, Limits, Result, ServerStatus, TierKind, TierStore, Tiers};
+use crate::{Credentials, GatewayError, Limits, Result, ServerStatus, Tiers};
 
 /// Path prefix of the operator's interface.
 pub(crate) const PREFIX: &str = "/-/";
@@ -195,6 +181,9 @@ impl Admin {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
         };
         let query = parts.uri.query().unwrap_or_default();
+        if let Some((name, call)) = TierCall::for_request(&parts.method, parts.uri.path()) {
+            return self.serve_tier(name, call, query, slot).await;
+        }
         let Some(call) = Call::for_request(&parts.method, parts.uri.path()) else {
             return refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call");
         };
@@ -226,13 +215,7 @@ impl Admin {
                 }
             }
             Call::Move => self.reclassify(slot, query),
-            Call::Rack(call) => self.serve_rack(call, query, slot).await,
-            Call::Tomes(call) => self.serve_tomes(call, query, slot).await,
-            Call::Geo => match self.tier(query, TierKind::Geo, TierStore::geo) {
-                Ok(geo) => reply(StatusCode::OK, &json!(geo.snapshot())),
-                Err(refusal) => *refusal,
-            },
-            Call::GeoEvents => self.geo_events(query),
+            Call::Tiers => self.list_tiers().await,
         }
     }
 
@@ -250,46 +233,6 @@ impl Admin {
             }
             Ok::<_, ArchiveError>(report)
         })
-    }
-
-    /// Returns the tier that the query names, or the only one of this kind.
-    fn tier<T>(
-        &self,
-        query: &str,
-        kind: TierKind,
-        store_of: fn(&TierStore) -> Option<&T>,
-    ) -> Result<&T, Box<Response<Body>>> {
-        let named = query_value(query, "tier");
-        let is_meant = |name: &TierName| named.as_ref().is_none_or(|named| name.as_str() == named);
-        let meant = self.tiers.iter().filter(|(name, _)| is_meant(name));
-        let mut stores = meant.filter_map(|(name, tier)| Some((name, store_of(tier)?)));
-        let kind = kind.name();
-        match (stores.next(), stores.next()) {
-            (Some((_, store)), None) => Ok(store),
-            (Some((one, _)), Some((other, _))) => {
-                let message = format!(
-                    "there are tiers \"{one}\" and \"{other}\" of kind {kind}: say which, by \
-                     --name or the parameter tier"
-                );
-                Err(Box::new(refuse(StatusCode::BAD_REQUEST, "Invalid", &message)))
-            }
-            (None, _) => {
-                let name = named.map_or_else(String::new, |name| format!(" \"{name}\""));
-                let message = format!(
-                    "this server has no tier{name} of kind {kind}: set [tiers] in the configuration"
-                );
-                Err(Box::new(refuse(StatusCode::NOT_FOUND, "NotFound", &message)))
-            }
-        }
-    }
-
-    fn geo_events(&self, query: &str) -> Response<Body> {
-        let geo = match self.tier(query, TierKind::Geo, TierStore::geo) {
-            Ok(geo) => geo,
-            Err(refusal) => return *refusal,
-        };
-        let Some(slot) = self.acquire_subscriber_slot() else { return too_many_subscribers() };
-        Events::new(geo.watch(), self.stopping.clone(), slot).response()
     }
 
     fn reclassify(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {
@@ -537,16 +480,9 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-impl From<RackError> for Failure {
-    fn from(error: RackError) -> Self {
-        let is_busy = matches!(error, RackError::Busy { .. });
-        Self { kind: error.kind(), is_busy, message: error_chain(&error) }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self { kind: error.kind(), is_busy: false, message: error_chain(&error) }
+impl From<TierError> for Failure {
+    fn from(error: TierError) -> Self {
+        Self { kind: error.kind, is_busy: error.is_busy, message: error.message }
     }
 }
 

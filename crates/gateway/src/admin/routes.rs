@@ -1,5 +1,6 @@
 //! The table of calls. `docs/admin-openapi.json` describes the same ones; a test compares them.
 
+use fulgurite_tier::Operation;
 use http::Method;
 
 /// A call of the operator.
@@ -14,49 +15,25 @@ pub(super) enum Call {
     Verify,
     Move,
     Events,
-    Rack(RackCall),
-    Tomes(TomesCall),
-    Geo,
-    GeoEvents,
+    Tiers,
 }
 
-/// A call of the set of tomes.
+/// A call of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TomesCall {
-    Status,
+pub(super) enum TierCall {
+    Snapshot,
     Ledger,
-    Verify,
-    Scrub,
-    Rebuild,
-    Retire,
-    Inventory,
-    Recover,
     Events,
-}
-
-/// A call of the rack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RackCall {
-    Status,
-    Ledger,
-    Verify,
-    Rebuild,
-    Replace,
-    Recover,
-    Events,
+    Run(Operation),
 }
 
 /// Events of the library.
-pub(crate) const EVENTS: &str = "/-/events";
-/// Events of the rack.
-pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
-/// Events of the set of tomes.
-pub(crate) const TOMES_EVENTS: &str = "/-/tomes-events";
-/// Events of a namespace over several sites.
-pub(crate) const GEO_EVENTS: &str = "/-/geo-events";
+const EVENTS: &str = "/-/events";
+/// The tiers; the calls of each are below its name.
+const TIERS: &str = "/-/admin/tiers";
 
-/// Every call, with its method and path.
-const ROUTES: [(Method, &str, Call); 27] = [
+/// Every call but those of a tier, with its method and path.
+const ROUTES: [(Method, &str, Call); 10] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -66,24 +43,7 @@ const ROUTES: [(Method, &str, Call); 27] = [
     (Method::POST, "/-/admin/verify", Call::Verify),
     (Method::POST, "/-/admin/move", Call::Move),
     (Method::GET, EVENTS, Call::Events),
-    (Method::GET, RACK_EVENTS, Call::Rack(RackCall::Events)),
-    (Method::GET, TOMES_EVENTS, Call::Tomes(TomesCall::Events)),
-    (Method::GET, "/-/admin/rack", Call::Rack(RackCall::Status)),
-    (Method::GET, "/-/admin/rack-ledger", Call::Rack(RackCall::Ledger)),
-    (Method::POST, "/-/admin/rack-verify", Call::Rack(RackCall::Verify)),
-    (Method::POST, "/-/admin/rack-rebuild", Call::Rack(RackCall::Rebuild)),
-    (Method::POST, "/-/admin/rack-replace", Call::Rack(RackCall::Replace)),
-    (Method::POST, "/-/admin/rack-recover", Call::Rack(RackCall::Recover)),
-    (Method::GET, "/-/admin/tomes", Call::Tomes(TomesCall::Status)),
-    (Method::GET, "/-/admin/tomes-ledger", Call::Tomes(TomesCall::Ledger)),
-    (Method::POST, "/-/admin/tomes-verify", Call::Tomes(TomesCall::Verify)),
-    (Method::POST, "/-/admin/tomes-scrub", Call::Tomes(TomesCall::Scrub)),
-    (Method::POST, "/-/admin/tomes-rebuild", Call::Tomes(TomesCall::Rebuild)),
-    (Method::POST, "/-/admin/tomes-retire", Call::Tomes(TomesCall::Retire)),
-    (Method::POST, "/-/admin/tomes-inventory", Call::Tomes(TomesCall::Inventory)),
-    (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
-    (Method::GET, "/-/admin/geo", Call::Geo),
-    (Method::GET, GEO_EVENTS, Call::GeoEvents),
+    (Method::GET, TIERS, Call::Tiers),
 ];
 
 impl Call {
@@ -92,6 +52,29 @@ impl Call {
         let matches_route = |(m, p, _): &&(Method, &str, Self)| m == method && *p == path;
         ROUTES.iter().find(matches_route).map(|&(_, _, call)| call)
     }
+}
+
+impl TierCall {
+    /// Returns the name of the tier and the call for a method and a path, if there is one.
+    pub(super) fn for_request<'a>(method: &Method, path: &'a str) -> Option<(&'a str, Self)> {
+        let below = path.strip_prefix(TIERS)?.strip_prefix('/')?;
+        let (name, call) = below.split_once('/').unwrap_or((below, ""));
+        let call = match (method, call) {
+            (&Method::GET, "") if below == name => Self::Snapshot,
+            (&Method::GET, "ledger") => Self::Ledger,
+            (&Method::GET, "events") => Self::Events,
+            (&Method::POST, operation) => Self::Run(operation.parse().ok()?),
+            _ => return None,
+        };
+        Some((name, call))
+    }
+}
+
+/// Whether a path is that of a stream of events.
+pub(crate) fn is_stream_of_events(path: &str) -> bool {
+    path == EVENTS
+        || TierCall::for_request(&Method::GET, path)
+            .is_some_and(|(_, call)| call == TierCall::Events)
 }
 
 #[cfg(test)]

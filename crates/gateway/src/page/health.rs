@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
+use fulgurite_tier::{MetricFamilies, Tier};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
@@ -13,9 +14,9 @@ use s3s::Body;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Metrics, geo_failure, geo_page, rack_page, tiers, tomes_page};
+use super::Metrics;
 use crate::limits::TIER_TIMEOUT;
-use crate::{ServerStatus, TierStore, Tiers};
+use crate::{ServerStatus, Tiers};
 
 /// One of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl Health {
     async fn degraded(&self) -> Vec<String> {
         let mut degraded = self.archive.degraded_kinds();
         for (name, tier) in &self.tiers {
-            let kinds = degraded_kinds(tier).await;
+            let kinds = degraded_kinds(&**tier).await;
             degraded.extend(kinds.into_iter().map(|kind| format!("{name}: {kind}")));
         }
         degraded
@@ -86,23 +87,13 @@ impl Health {
 
     /// Returns the metrics of the tiers that answer in time.
     async fn tier_metrics(&self) -> String {
-        let mut pages = Vec::new();
+        let mut families = MetricFamilies::default();
         for (name, tier) in &self.tiers {
-            let page = match tier {
-                TierStore::Rack(rack) => match timeout(TIER_TIMEOUT, rack.status()).await {
-                    Ok(Ok(rack)) => rack_page(&rack),
-                    Ok(Err(_)) | Err(_) => continue,
-                },
-                TierStore::Tome(tomes) => match timeout(TIER_TIMEOUT, tomes.snapshot()).await {
-                    Ok(Ok(tomes)) => tomes_page(&tomes),
-                    Ok(Err(_)) | Err(_) => continue,
-                },
-                TierStore::Geo(geo) => geo_page(&geo.snapshot()),
-                TierStore::Objects => continue,
-            };
-            pages.push((name, page));
+            let mut metrics = families.of_tier(name.as_str(), tier.kind().name());
+            // One that does not respond in time has none: `/readyz` says so.
+            let _ = timeout(TIER_TIMEOUT, tier.write_metrics(&mut metrics)).await;
         }
-        tiers::join(&pages)
+        families.text()
     }
 
     /// Returns a page; `in_progress` is the number of requests being served.
@@ -142,26 +133,11 @@ impl Health {
 }
 
 /// Returns the kinds of failures of a tier.
-async fn degraded_kinds(tier: &TierStore) -> Vec<String> {
-    match tier {
-        TierStore::Rack(rack) => match timeout(TIER_TIMEOUT, rack.status()).await {
-            Ok(Ok(status)) => status.degraded_kinds().into_iter().map(str::to_owned).collect(),
-            Ok(Err(_)) => vec!["its status cannot be read".to_owned()],
-            Err(_) => vec!["it does not respond in time".to_owned()],
-        },
-        TierStore::Tome(tomes) => match timeout(TIER_TIMEOUT, tomes.status()).await {
-            Ok(status) if status.is_well() => Vec::new(),
-            Ok(status) => {
-                let mut kinds = vec!["the set of tomes is not well".to_owned()];
-                if status.tomes.iter().any(|tome| tome.away.is_some()) {
-                    kinds.push("a tome is lost or away".to_owned());
-                }
-                kinds
-            }
-            Err(_) => vec!["the set of tomes does not respond in time".to_owned()],
-        },
-        TierStore::Geo(geo) => geo_failure(&geo.snapshot()).into_iter().collect(),
-        TierStore::Objects => Vec::new(),
+async fn degraded_kinds(tier: &dyn Tier) -> Vec<String> {
+    match timeout(TIER_TIMEOUT, tier.degraded_kinds()).await {
+        Ok(Ok(kinds)) => kinds,
+        Ok(Err(_)) => vec!["its status cannot be read".to_owned()],
+        Err(_) => vec!["it does not respond in time".to_owned()],
     }
 }
 

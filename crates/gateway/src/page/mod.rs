@@ -4,16 +4,9 @@
 
 mod asset;
 pub(crate) mod front;
-mod geo;
 mod health;
 mod metrics;
-mod rack;
-mod tiers;
-mod tomes;
 
 pub(crate) use self::asset::Asset;
-use self::geo::{geo_failure, geo_page};
 pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{FinishedRequest, Metrics};
-use self::rack::rack_page;
-use self::tomes::tomes_page;

@@ -152,10 +152,8 @@ impl Gateway {
         let response = if !is_virtual_hosted && resource.starts_with(admin::PREFIX) {
             // Event streams last as long as the client likes, and would distort the latencies of
             // other calls.
-            let watched =
-                [admin::EVENTS, admin::RACK_EVENTS, admin::TOMES_EVENTS, admin::GEO_EVENTS];
-            let is_watched = watched.contains(&resource.as_str());
-            context.set_operation(if is_watched { "Events" } else { "Admin" });
+            let is_stream = admin::is_stream_of_events(&resource);
+            context.set_operation(if is_stream { "Events" } else { "Admin" });
             self.admin.respond(&parts, body, self.server_status()).await
         } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
             slot = Some(free);

@@ -1,11 +1,9 @@
-//! A namespace over several sites behind the gateway: its call answers as documented, with and
-//! without one.
+//! A namespace over several sites behind the gateway: its calls answer as documented.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_archive::config::TierName;
-use fulgurite_gateway::TierStore;
 use fulgurite_geo::objects::{GeoOptions, GeoStore, SiteMap};
 use fulgurite_geo::stores::{Entropy, Opener};
 use object_store::ObjectStoreExt as _;
@@ -17,7 +15,8 @@ use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
-const EVENTS: &str = "/-/geo-events";
+const GEO: &str = "/-/admin/tiers/sites";
+const EVENTS: &str = "/-/admin/tiers/sites/events";
 
 const MAP: &str = r#"
 name = "records"
@@ -55,7 +54,7 @@ async fn sites() -> GeoStore {
 async fn start_with(geo: GeoStore) -> TestServer {
     let name = TierName::new("sites").unwrap();
     let server = TestServer::start_with(|config| {
-        config.tiers.insert(name, TierStore::Geo(geo));
+        config.tiers.insert(name, Arc::new(geo));
     });
     server.await
 }
@@ -72,7 +71,8 @@ async fn geo_counters_match_openapi_and_metrics() {
     assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
     let store = geo.clone();
     let server = start_with(store).await;
-    let shown = parse(&call(&server, "GET", "/-/admin/geo").await.text());
+    let shown = parse(&call(&server, "GET", GEO).await.text());
+    openapi::assert_conforms("/components/schemas/Geo", &shown);
     assert_eq!((&shown["name"], &shown["epoch"]), (&json!("records"), &json!(1)));
     assert_eq!((&shown["writes_fast"], &shown["writes_slow"]), (&json!(2), &json!(0)), "{shown}");
     let names: Vec<_> = shown["sites"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
@@ -84,32 +84,23 @@ async fn geo_counters_match_openapi_and_metrics() {
     let written = snapshot.sites[1].bytes_written;
     assert!(written >= 15_000, "a fragment is half of the object: {snapshot:?}");
     for line in [
-        "fulgurite_geo_healthy{tier=\"sites\"} 1".to_owned(),
-        "fulgurite_geo_undecided{tier=\"sites\"} 0".to_owned(),
-        "fulgurite_geo_oldest_undecided_seconds{tier=\"sites\"} 0".to_owned(),
-        "fulgurite_geo_writes_total{tier=\"sites\",end=\"fast\"} 2".to_owned(),
-        format!("fulgurite_geo_site_written_bytes_total{{tier=\"sites\",site=\"oslo\"}} {written}"),
+        "fulgurite_tier_healthy{tier=\"sites\",kind=\"geo\"} 1".to_owned(),
+        "fulgurite_tier_undecided{tier=\"sites\",kind=\"geo\"} 0".to_owned(),
+        "fulgurite_tier_oldest_undecided_seconds{tier=\"sites\",kind=\"geo\"} 0".to_owned(),
+        "fulgurite_tier_writes_total{tier=\"sites\",kind=\"geo\",outcome=\"fast\"} 2".to_owned(),
+        format!(
+            "fulgurite_tier_site_written_bytes_total{{tier=\"sites\",kind=\"geo\",site=\"oslo\"}} \
+             {written}"
+        ),
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
+    let response = call(&server, "GET", "/-/admin/tiers/sites/ledger").await;
+    assert_eq!(response.status, 404, "{}", response.text());
+    let response = call(&server, "POST", "/-/admin/tiers/sites/scrub").await;
+    assert_eq!(response.status, 404, "{}", response.text());
     let ready = server.request("GET", "/readyz").send_plain().await.text();
     assert_eq!(ready, "ready\n");
-}
-
-#[tokio::test]
-async fn geo_calls_return_404_without_sites() {
-    let server = TestServer::start().await;
-    for path in ["/-/admin/geo", EVENTS] {
-        let response = call(&server, "GET", path).await;
-        assert_eq!(response.status, 404, "{}", response.text());
-        assert!(
-            response.text().contains("no tier of kind geo: set [tiers]"),
-            "{}",
-            response.text()
-        );
-    }
-    let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    assert!(!metrics.contains("fulgurite_geo"), "{metrics}");
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ use fulgurite_archive::status::{
 use fulgurite_archive::{
     DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
 };
-use fulgurite_gateway::{FullStatus, ServerStatus, TierKind};
+use fulgurite_gateway::{FullStatus, ServerStatus};
+use fulgurite_tier::TierKind;
 use fulgurite_tome::{Alarm, TomeEvent};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
@@ -26,7 +27,7 @@ const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
 
 /// Asserts that `value` matches the document's schema at `pointer`.
-fn assert_conforms(pointer: &str, value: &Value) {
+pub(crate) fn assert_conforms(pointer: &str, value: &Value) {
     if let Err(fault) = validate(pointer, value) {
         panic!("not as described at {pointer}: {fault}\n{value}");
     }
@@ -46,11 +47,18 @@ fn validator(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
     move |value| schemas.validate(value, schema).map_err(|error| format!("{error:#}"))
 }
 
+/// Returns the path as the document has it: with a placeholder for the name of a tier.
+fn template(path: &str) -> String {
+    let Some(below) = path.strip_prefix("/-/admin/tiers/") else { return path.to_owned() };
+    let call = below.split_once('/').map_or_else(String::new, |(_, call)| format!("/{call}"));
+    format!("/-/admin/tiers/{{name}}{call}")
+}
+
 /// Asserts that a response to a call matches its description: its status, its type and every value
 /// in it.
 pub(crate) fn check(method: &str, target: &str, response: &TestResponse) {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
-    let path = target.split('?').next().unwrap();
+    let path = &template(target.split('?').next().unwrap());
     let Some(operations) = document["paths"].get(path) else {
         assert_eq!(response.status, 404, "{path} is not described: {}", response.text());
         return;

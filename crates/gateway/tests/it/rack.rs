@@ -1,8 +1,8 @@
-//! A rack of cold disks behind the gateway: every call of it answers as documented, with and
-//! without one.
+//! A rack of cold disks behind the gateway: every call of it answers as documented.
+
+use std::sync::Arc;
 
 use fulgurite_archive::config::TierName;
-use fulgurite_gateway::TierStore;
 use fulgurite_rack::{RackStore, bench_support};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -10,11 +10,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::admin::call;
-use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
-const EVENTS: &str = "/-/rack-events";
+const RACK: &str = "/-/admin/tiers/cold";
+const EVENTS: &str = "/-/admin/tiers/cold/events";
 
 /// Starts a gateway with a rack that has blobs.
 async fn start() -> (TestServer, RackStore, TempDir) {
@@ -26,7 +26,7 @@ async fn start() -> (TestServer, RackStore, TempDir) {
     let shown = rack.clone();
     let name = TierName::new("cold").unwrap();
     let server = TestServer::start_with(|config| {
-        config.tiers.insert(name, TierStore::Rack(shown));
+        config.tiers.insert(name, Arc::new(shown));
     });
     (server.await, rack, folder)
 }
@@ -52,37 +52,42 @@ async fn report(server: &TestServer, path: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rack_calls_match_openapi() {
     let (server, _rack, _folder) = start().await;
-    let shown = call(&server, "GET", "/-/admin/rack").await;
+    let shown = call(&server, "GET", RACK).await;
     let shown = json(&shown.text());
+    openapi::assert_conforms("/components/schemas/Rack", &shown);
     let groups = shown["groups"].as_array().unwrap();
     let sum = |name: &str| groups.iter().map(|group| group[name].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("blobs"), sum("bytes")), (3, 30_000));
     assert!(groups.iter().all(|group| group["room"]["free"].as_u64() > Some(0)));
     assert_eq!(shown["simulated"], true);
-    let spin_ups = json(&call(&server, "GET", "/-/admin/rack-ledger").await.text());
+    let spin_ups = json(&call(&server, "GET", "/-/admin/tiers/cold/ledger").await.text());
     assert!(spin_ups.as_array().is_some_and(|all| !all.is_empty()), "{spin_ups}");
-    assert_eq!(report(&server, "/-/admin/rack-verify").await["blobs"], 3);
+    assert_eq!(report(&server, "/-/admin/tiers/cold/scrub").await["blobs"], 3);
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
     let place = &group["disks"][0]["place"];
-    report(&server, &format!("/-/admin/rack-rebuild?place={place}")).await;
+    report(&server, &format!("/-/admin/tiers/cold/rebuild?target={place}")).await;
     // The disk identifies itself as the one that belongs there: it is taken back.
-    let replaced = report(&server, &format!("/-/admin/rack-replace?place={place}")).await;
+    let replaced = report(&server, &format!("/-/admin/tiers/cold/replace?target={place}")).await;
     assert_eq!(replaced["problems"], serde_json::json!([]));
-    assert_eq!(report(&server, "/-/admin/rack-recover").await["blobs"], 0);
-    for path in ["/-/admin/rack-rebuild", "/-/admin/rack-rebuild?place=x"] {
+    assert_eq!(report(&server, "/-/admin/tiers/cold/recover").await["blobs"], 0);
+    for path in ["rebuild", "rebuild?target=x", "scrub?target=1", "recover?target=x"] {
+        let path = &format!("{RACK}/{path}");
         let response = call(&server, "POST", path).await;
         assert_eq!(response.status, 400, "{}", response.text());
     }
-    let response = call(&server, "POST", "/-/admin/rack-rebuild?place=48").await;
+    let response = call(&server, "POST", "/-/admin/tiers/cold/rebuild?target=48").await;
     assert!((400..500).contains(&response.status), "{} {}", response.status, response.text());
+    let response = call(&server, "POST", &format!("{RACK}/retire?target=1")).await;
+    assert_eq!(response.status, 404, "{}", response.text());
+    assert!(response.text().contains("a tier of kind rack has no operation retire"));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     for line in [
-        "fulgurite_rack_simulated{tier=\"cold\"} 1",
-        "fulgurite_rack_blobs{tier=\"cold\",group=\"0\"}",
-        "fulgurite_rack_blob_bytes{tier=\"cold\",group=\"0\"}",
-        "fulgurite_rack_free_bytes{tier=\"cold\",group=\"0\"}",
-        "fulgurite_rack_disks_failing{tier=\"cold\",group=\"0\"} 0",
-        "fulgurite_rack_spinups_total{tier=\"cold\",group=\"0\",cause=\"init\"} 1",
+        "fulgurite_tier_simulated{tier=\"cold\",kind=\"rack\"} 1",
+        "fulgurite_tier_blobs{tier=\"cold\",kind=\"rack\",group=\"0\"}",
+        "fulgurite_tier_blob_bytes{tier=\"cold\",kind=\"rack\",group=\"0\"}",
+        "fulgurite_tier_free_bytes{tier=\"cold\",kind=\"rack\",group=\"0\"}",
+        "fulgurite_tier_disks_failing{tier=\"cold\",kind=\"rack\",group=\"0\"} 0",
+        "fulgurite_tier_spinups_total{tier=\"cold\",kind=\"rack\",group=\"0\",cause=\"init\"} 1",
     ] {
         assert!(metrics.contains(&format!("\n{line}")), "no {line} in {metrics}");
     }
@@ -93,20 +98,26 @@ async fn failed_rack_disk_degrades_readiness() {
     let (server, _rack, _folder) = start().await;
     let page = |path: &'static str| server.request("GET", path).send_plain();
     assert_eq!(page("/readyz").await.text(), "ready\n");
-    assert!(page("/metrics").await.text().contains("\nfulgurite_rack_healthy{tier=\"cold\"} 1\n"));
-    let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
+    assert!(
+        page("/metrics")
+            .await
+            .text()
+            .contains("\nfulgurite_tier_healthy{tier=\"cold\",kind=\"rack\"} 1\n")
+    );
+    let shown = json(&call(&server, "GET", RACK).await.text());
     let groups = shown["groups"].as_array().unwrap();
     let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
     // The stacks are rebuilt on other disks, and the disk stays unused until it is replaced.
-    report(&server, &format!("/-/admin/rack-rebuild?place={}", group["disks"][0]["place"])).await;
+    report(&server, &format!("/-/admin/tiers/cold/rebuild?target={}", group["disks"][0]["place"]))
+        .await;
     let ready = page("/readyz").await;
     assert_eq!(ready.status, 200, "requests are served");
     let expected = "degraded\ncold: disks have failed or are missing\n";
     assert_eq!(ready.text(), expected, "neither disk nor path is named");
     let metrics = page("/metrics").await.text();
     for line in [
-        "fulgurite_rack_healthy{tier=\"cold\"} 0",
-        "fulgurite_rack_blobs_unmended{tier=\"cold\"} 0",
+        "fulgurite_tier_healthy{tier=\"cold\",kind=\"rack\"} 0",
+        "fulgurite_tier_blobs_unrepaired{tier=\"cold\"} 0",
     ] {
         assert!(metrics.contains(&format!("\n{line}\n")), "no {line} in {metrics}");
     }
@@ -118,12 +129,12 @@ async fn unrecoverable_blobs_degrade_readiness() {
     let (server, _rack, folder) = start().await;
     let damaged = damage_stacks(folder.path());
     assert!(damaged > 3, "{damaged} stacks");
-    let found = report(&server, "/-/admin/rack-verify").await;
+    let found = report(&server, "/-/admin/tiers/cold/scrub").await;
     assert_ne!(found["problems"], serde_json::json!([]), "{found}");
     let ready = server.request("GET", "/readyz").send_plain().await.text();
     let expected = "cold: blobs have lost stacks that could not be rebuilt\n";
     assert!(ready.starts_with("degraded\n") && ready.contains(expected), "{ready}");
-    let shown = json(&call(&server, "GET", "/-/admin/rack").await.text());
+    let shown = json(&call(&server, "GET", RACK).await.text());
     let unsound = shown["groups"].as_array().unwrap().iter();
     let unsound: u64 = unsound.map(|group| group["unsound"].as_u64().unwrap()).sum();
     assert_eq!(unsound, found["problems"].as_array().unwrap().len() as u64);
@@ -144,7 +155,7 @@ fn damage_stacks(folder: &std::path::Path) -> usize {
     cut
 }
 
-/// With several racks a call has to say which, and metrics have the name of each.
+/// Calls and metrics have the name of each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn racks_are_told_apart_by_name() {
     let (_server, rack, _folder) = start().await;
@@ -153,7 +164,7 @@ async fn racks_are_told_apart_by_name() {
     let other = RackStore::init(options.unwrap()).await.unwrap();
     let server = TestServer::start_with(|config| {
         for (name, store) in [("a", rack), ("b", other)] {
-            config.tiers.insert(TierName::new(name).unwrap(), TierStore::Rack(store));
+            config.tiers.insert(TierName::new(name).unwrap(), Arc::new(store));
         }
     });
     let server = server.await;
@@ -162,62 +173,45 @@ async fn racks_are_told_apart_by_name() {
         let groups = shown["groups"].as_array().unwrap().iter();
         groups.map(|group| group["blobs"].as_u64().unwrap()).sum::<u64>()
     };
-    assert_eq!(blobs("/-/admin/rack?tier=a").await, 3);
-    assert_eq!(blobs("/-/admin/rack?tier=b").await, 0);
-    assert_eq!(call(&server, "GET", "/-/admin/rack").await.status, 400);
-    assert_eq!(call(&server, "GET", "/-/admin/rack?tier=c").await.status, 404);
+    assert_eq!(blobs("/-/admin/tiers/a").await, 3);
+    assert_eq!(blobs("/-/admin/tiers/b").await, 0);
+    let list = json(&call(&server, "GET", "/-/admin/tiers").await.text());
+    assert_eq!((&list[0]["name"], &list[1]["name"]), (&"a".into(), &"b".into()), "{list}");
+    assert_eq!((&list[0]["kind"], &list[0]["reasons"]), (&"rack".into(), &serde_json::json!([])));
+    let operations = list[0]["operations"].as_array().unwrap().iter();
+    let operations: Vec<_> = operations.map(|one| one["operation"].as_str().unwrap()).collect();
+    assert_eq!(operations, ["scrub", "rebuild", "replace", "recover"]);
     let status = json(&call(&server, "GET", "/-/admin/status").await.text());
     assert_eq!(status["tiers"], serde_json::json!({ "a": "rack", "b": "rack" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    for line in ["fulgurite_rack_healthy{tier=\"a\"} 1\n", "fulgurite_rack_healthy{tier=\"b\"} 1\n"]
-    {
+    for line in [
+        "fulgurite_tier_healthy{tier=\"a\",kind=\"rack\"} 1\n",
+        "fulgurite_tier_healthy{tier=\"b\",kind=\"rack\"} 1\n",
+    ] {
         assert!(metrics.contains(line), "no {line} in {metrics}");
     }
-    assert_eq!(metrics.matches("# TYPE fulgurite_rack_healthy").count(), 1);
+    assert_eq!(metrics.matches("# TYPE fulgurite_tier_healthy").count(), 1);
 }
 
 #[tokio::test]
-async fn rack_calls_return_404_without_a_rack() {
+async fn calls_of_a_tier_that_does_not_exist_return_404() {
     let server = TestServer::start().await;
+    assert_eq!(call(&server, "GET", "/-/admin/tiers").await.text(), "[]\n");
     for (method, path) in [
-        ("GET", "/-/admin/rack"),
-        ("GET", "/-/admin/rack-ledger"),
+        ("GET", RACK),
+        ("GET", "/-/admin/tiers/cold/ledger"),
         ("GET", EVENTS),
-        ("POST", "/-/admin/rack-verify"),
-        ("POST", "/-/admin/rack-recover"),
+        ("POST", "/-/admin/tiers/cold/scrub"),
+        ("POST", "/-/admin/tiers/cold/recover"),
     ] {
         let response = call(&server, method, path).await;
         assert_eq!(response.status, 404, "{path}: {}", response.text());
+        let text = response.text();
         assert!(
-            response.text().contains("no tier of kind rack: set [tiers]"),
-            "{}",
-            response.text()
+            text.contains("this server has no tier \\\"cold\\\"; `fulgurite tier list`"),
+            "{text}"
         );
     }
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    assert!(!metrics.contains("fulgurite_rack"), "{metrics}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rack_events_stream_until_server_stops() {
-    let (server, rack, _folder) = start().await;
-    let subscription = Subscription::subscribe_to(&server, EVENTS).await;
-    assert!(subscription.is_accepted());
-    put(&rack, 3..5).await;
-    rack.get(&Path::from("0")).await.unwrap().bytes().await.unwrap();
-    let (serving, _data) = server.begin_stop();
-    let response = subscription.remaining().await;
-    serving.await.unwrap().unwrap();
-    openapi::check("GET", EVENTS, &response);
-    let text = response.text();
-    let seen = events(&text);
-    assert_eq!(seen[0].0, "snapshot");
-    let (last, steps) = seen[1..].split_last().unwrap();
-    assert_eq!(*last, ("end", serde_json::json!({ "reason": "stopped" })));
-    let first = seen[0].1["step"].as_u64().unwrap() + 1;
-    for (number, (name, step)) in (first..).zip(steps) {
-        assert_eq!((*name, step["step"].as_u64()), ("step", Some(number)));
-    }
-    let ran = steps.iter().flat_map(|(_, step)| step["commands"].as_array().unwrap());
-    assert!(ran.filter(|command| command["run"].is_object()).count() >= 3, "{text}");
+    assert!(!metrics.contains("fulgurite_tier"), "{metrics}");
 }

@@ -1,7 +1,8 @@
-//! A set of tomes behind the gateway: every call of it answers as documented, with and without one.
+//! A set of tomes behind the gateway: every call of it answers as documented.
+
+use std::sync::Arc;
 
 use fulgurite_archive::config::TierName;
-use fulgurite_gateway::TierStore;
 use fulgurite_tome::TomeSet;
 use fulgurite_tome::objects::{PutGuarantee, TomeStore, bench_support};
 use object_store::ObjectStoreExt as _;
@@ -14,7 +15,8 @@ use crate::events::{Subscription, events};
 use crate::harness::TestServer;
 use crate::openapi;
 
-const EVENTS: &str = "/-/tomes-events";
+const TOMES: &str = "/-/admin/tiers/shelf";
+const EVENTS: &str = "/-/admin/tiers/shelf/events";
 
 /// Starts a gateway with a set of tomes that has objects.
 async fn start() -> (TestServer, TomeStore, TempDir) {
@@ -29,7 +31,7 @@ async fn start() -> (TestServer, TomeStore, TempDir) {
     let shown = tomes.clone();
     let name = TierName::new("shelf").unwrap();
     let server = TestServer::start_with(|config| {
-        config.tiers.insert(name, TierStore::Tome(shown));
+        config.tiers.insert(name, Arc::new(shown));
     });
     (server.await, tomes, folder)
 }
@@ -48,45 +50,29 @@ fn parse(text: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tome_calls_match_openapi() {
     let (server, tomes, _folder) = start().await;
-    let shown = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+    let shown = parse(&call(&server, "GET", TOMES).await.text());
+    openapi::assert_conforms("/components/schemas/Tomes", &shown);
     assert_eq!((&shown["objects"], &shown["bytes"]), (&json!(3), &json!(30_000)));
     assert_eq!((&shown["is_well"], &shown["promise"]), (&json!(true), &json!("local")));
     let all = shown["tomes"].as_array().unwrap();
     assert_eq!(all.len() as u64, u64::from(bench_support::TOMES));
     let pieces: u64 = all.iter().map(|tome| tome["pieces"].as_u64().unwrap()).sum();
     assert_eq!(pieces, 3, "{shown}");
-    let response = call(&server, "POST", "/-/admin/tomes-recover").await;
+    let response = call(&server, "POST", "/-/admin/tiers/shelf/recover").await;
     assert_eq!(response.status, 200, "{}", response.text());
     let report = parse(response.text().lines().last().unwrap())["report"].clone();
     assert_eq!(report, json!({ "objects": 0, "known": 3, "problems": [] }));
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
     assert_eq!(status["tiers"], json!({ "shelf": "tome" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    for line in
-        ["fulgurite_tomes_healthy{tier=\"shelf\"} 1", "fulgurite_tomes_objects{tier=\"shelf\"} 3"]
-    {
+    for line in [
+        "fulgurite_tier_healthy{tier=\"shelf\",kind=\"tome\"} 1",
+        "fulgurite_tier_objects{tier=\"shelf\",kind=\"tome\"} 3",
+    ] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
     }
     let stopped = tokio::task::spawn_blocking(move || tomes.stop());
     stopped.await.unwrap();
-}
-
-#[tokio::test]
-async fn tome_calls_return_404_without_tomes() {
-    let server = TestServer::start().await;
-    for (method, path) in
-        [("GET", "/-/admin/tomes"), ("GET", EVENTS), ("POST", "/-/admin/tomes-recover")]
-    {
-        let response = call(&server, method, path).await;
-        assert_eq!(response.status, 404, "{path}: {}", response.text());
-        assert!(
-            response.text().contains("no tier of kind tome: set [tiers]"),
-            "{}",
-            response.text()
-        );
-    }
-    let metrics = server.request("GET", "/metrics").send_plain().await.text();
-    assert!(!metrics.contains("fulgurite_tomes"), "{metrics}");
 }
 
 /// Returns the kind of a step.
@@ -101,9 +87,8 @@ async fn tome_events_stream_until_server_stops() {
     assert!(subscription.is_accepted());
     put(&tomes, 3..6).await;
     // The parity tomes spin up for that.
-    let unprotected = async || {
-        parse(&call(&server, "GET", "/-/admin/tomes").await.text())["unprotected_bytes"].clone()
-    };
+    let unprotected =
+        async || parse(&call(&server, "GET", TOMES).await.text())["unprotected_bytes"].clone();
     while unprotected().await != 0 {
         tokio::task::yield_now().await;
     }
@@ -141,9 +126,9 @@ async fn tome_metrics_match_status() {
     let (server, tomes, _folder) = start().await;
     // Waits for a steady state, in which only hourly changes are left.
     let (shown, metrics) = loop {
-        let before = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        let before = parse(&call(&server, "GET", TOMES).await.text());
         let metrics = server.request("GET", "/metrics").send_plain().await.text();
-        let after = parse(&call(&server, "GET", "/-/admin/tomes").await.text());
+        let after = parse(&call(&server, "GET", TOMES).await.text());
         if before == after && before["unprotected_bytes"] == 0 {
             break (after, metrics);
         }
@@ -153,12 +138,15 @@ async fn tome_metrics_match_status() {
         let expected = expected.as_f64().unwrap_or_else(|| panic!("{name}: {expected}"));
         assert!(found.is_some_and(|found| (found - expected).abs() < 0.01), "{name}: {metrics}");
     };
-    assert_metric("fulgurite_tomes_simulated{tier=\"shelf\"}", &json!(1));
-    assert_metric("fulgurite_tomes_watts{tier=\"shelf\"}", &shown["watts"]);
+    assert_metric("fulgurite_tier_simulated{tier=\"shelf\",kind=\"tome\"}", &json!(1));
+    assert_metric("fulgurite_tier_watts{tier=\"shelf\",kind=\"tome\"}", &shown["watts"]);
     let seconds = |ms: &Value| json!(ms.as_f64().unwrap() / 1000.0);
     for tome in shown["tomes"].as_array().unwrap() {
         let name = |what: &str| {
-            format!("fulgurite_tomes_{what}{{tier=\"shelf\",tome=\"{}\"}}", tome["tome"])
+            format!(
+                "fulgurite_tier_{what}{{tier=\"shelf\",kind=\"tome\",tome=\"{}\"}}",
+                tome["tome"]
+            )
         };
         assert_metric(&name("pieces"), &tome["pieces"]);
         assert_metric(&name("unprotected_bytes"), &tome["unprotected_bytes"]);
@@ -169,16 +157,17 @@ async fn tome_metrics_match_status() {
         assert_metric(&name("scrub_share"), &tome["scrub"]["share"]);
         assert_metric(&name("scrub_began_timestamp_seconds"), &seconds(&tome["scrub"]["began"]));
         assert_metric(&name("scrub_paced_timestamp_seconds"), &seconds(&tome["scrub"]["paced"]));
-        assert_metric(&name("spinups_day"), &tome["wakes_of_a_day"]);
+        assert_metric(&name("spinups_day"), &tome["spin_ups_of_a_day"]);
         assert_metric(&name("spinups_left"), &tome["budget"]["left"]);
         assert_metric(&name("spinups_overdrawn_total"), &tome["budget"]["overdrawn"]);
-        assert_metric(&name("put_off_seconds"), &json!(0));
+        assert_metric(&name("deferred_seconds"), &json!(0));
         assert_metric(&name("to_scrub_bytes"), &tome["to_scrub_bytes"]);
         let mut spin_ups = 0;
-        for entry in tome["wakes_by"].as_array().unwrap() {
+        for entry in tome["spin_ups_by"].as_array().unwrap() {
             let (number, cause) = (&tome["tome"], entry[0].as_str().unwrap());
             let name = format!(
-                "fulgurite_tomes_wakes_total{{tier=\"shelf\",tome=\"{number}\",cause=\"{cause}\"}}"
+                "fulgurite_tier_spinups_total{{tier=\"shelf\",kind=\"tome\",tome=\"{number}\",\
+                 cause=\"{cause}\"}}"
             );
             assert_metric(&name, &entry[1]);
             spin_ups += entry[1].as_u64().unwrap();

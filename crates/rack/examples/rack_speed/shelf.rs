@@ -97,7 +97,7 @@ impl Shelf {
 
     /// Reads and verifies all of its stacks.
     pub(crate) fn verify(&self) {
-        let report = self.runtime.block_on(self.store.verify()).unwrap();
+        let report = self.runtime.block_on(self.store.scrub()).unwrap();
         assert_eq!((report.blobs, report.lost), (1, 0));
     }
 

@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub watts: f64,
     /// Blobs that a read since the start found damaged and that could not be repaired.
     #[serde(default)]
-    pub unmended: u64,
+    pub unrepaired: u64,
     /// Whether its index is an older copy and the disks have not been searched since: objects put
     /// after the copy are missing, and garbage collection is suspended.
     #[serde(default)]
@@ -53,7 +53,7 @@ impl Snapshot {
         let kinds = [
             (self.failed_disks().next().is_some(), FAILED_DISKS),
             (self.disks().any(fails), "disks predict their own failure (SMART)"),
-            (self.index_is_older, "its index is an older copy: run `fulgurite rack recover`"),
+            (self.index_is_older, "its index is an older copy: run `fulgurite tier recover NAME`"),
             (self.unsound() > 0, "blobs have lost stacks that could not be rebuilt"),
         ];
         kinds.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| kind).collect()
@@ -86,7 +86,7 @@ impl Snapshot {
     /// verifications and reads know. A blob found by both counts twice.
     #[must_use]
     pub fn unsound(&self) -> u64 {
-        self.groups.iter().map(|group| group.unsound).sum::<u64>() + self.unmended
+        self.groups.iter().map(|group| group.unsound).sum::<u64>() + self.unrepaired
     }
 
     /// Returns the disks of a group that have used nearly all of their rated spin-ups, or more.

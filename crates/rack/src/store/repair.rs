@@ -50,15 +50,15 @@ impl RackStore {
     ///
     /// # Errors
     /// When it is stopping. Failures of blobs are in the report.
-    pub async fn verify(&self) -> Result<Report> {
-        self.verify_with_progress(&Progress::default()).await
+    pub async fn scrub(&self) -> Result<Report> {
+        self.scrub_with_progress(&Progress::default()).await
     }
 
-    /// Like [`Self::verify`], reporting progress.
+    /// Like [`Self::scrub`], reporting progress.
     ///
     /// # Errors
-    /// As for [`Self::verify`].
-    pub fn verify_with_progress<'a>(
+    /// As for [`Self::scrub`].
+    pub fn scrub_with_progress<'a>(
         &'a self,
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Report>> {

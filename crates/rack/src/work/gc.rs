@@ -153,7 +153,7 @@ fn is_complete(ctx: &DiskContext, group: &Group, unwanted: &Unwanted) -> Result<
     tracing::warn!(
         blob = %unwanted.blob, group = %group.id, key = object.key,
         "a blob is complete but was never committed, so it stays. If the index is an older copy, \
-         add the blob with `fulgurite rack recover`"
+         add the blob with `fulgurite tier recover NAME`"
     );
     ctx.complete.lock().insert(unwanted.blob, object.key);
     Ok(true)

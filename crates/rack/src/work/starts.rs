@@ -21,9 +21,9 @@ pub(super) const START_FILE: &str = "fulgurite-start.json";
 const FORMAT: &str = "fulgurite-start-1";
 
 /// Advice for the operator when the index is an older copy.
-const REMEDY: &str = "stop the rack and restore the newer copy, or run `fulgurite rack recover`, \
-                      which adds newer objects and removes deleted ones; until then nothing is \
-                      garbage-collected";
+const REMEDY: &str = "stop the rack and restore the newer copy, or run `fulgurite tier recover \
+                      NAME`, which adds newer objects and removes deleted ones; until then \
+                      nothing is garbage-collected";
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

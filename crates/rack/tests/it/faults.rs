@@ -38,10 +38,10 @@ async fn blob_survives_losing_r_stacks_and_is_repaired() {
         std::fs::remove_file(file).unwrap();
     }
     assert!(read(&rack).await == bytes);
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
     assert_eq!(shelf.stacks().len(), width(), "rebuilt by the read or the verification");
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.blobs, report.lost), (1, 0));
 }
 
@@ -72,7 +72,7 @@ async fn verification_rebuilds_a_damaged_stack() {
     let mut damaged = whole.clone();
     damaged[5000] ^= 4;
     std::fs::write(&file, &damaged).unwrap();
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.made, report.problems.len()), (1, 1, 0));
     assert!(std::fs::read(&file).unwrap() == whole);
     assert!(read(&rack).await == bytes);
@@ -92,7 +92,7 @@ async fn full_or_failing_disk_does_not_fail_a_write() {
         rack.put(&key(), bytes.clone().into()).await.unwrap();
         assert!(read(&rack).await == bytes);
         failed.iter().for_each(|&place| shelf.injected.repair(place));
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         let still = (report.blobs, report.problems);
         assert_eq!(still, (1, Vec::<String>::new()), "{failing:?}");
         assert!(read(&rack).await == bytes);
@@ -166,7 +166,7 @@ async fn stacks_of_a_dead_disk_are_rebuilt_on_others() {
     shelf.disks.inject(dead, Fault::Repaired).unwrap();
     let report = rack.replace(dead).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.blobs, report.lost), (1, 0));
 }
 
@@ -287,7 +287,7 @@ async fn ledger_records_why_each_group_was_spun_up() {
     drop(rack);
     let rack = shelf.open();
     read(&rack).await;
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     let spin_ups = rack.ledger().await.unwrap();
     let kinds: Vec<CauseKind> = spin_ups.iter().map(|spin_up| spin_up.cause.kind()).collect();
     assert_eq!(kinds.first(), Some(&CauseKind::Request), "{kinds:?}");
@@ -368,6 +368,6 @@ async fn loss_of_one_failure_unit_loses_nothing() {
             out.iter().for_each(|&place| shelf.disks.inject(place, Fault::Repaired).unwrap());
         }
     }
-    let report = shelf.open().verify().await.unwrap();
+    let report = shelf.open().scrub().await.unwrap();
     assert_eq!((report.blobs, report.lost, report.problems.len()), (3, 0, 0));
 }

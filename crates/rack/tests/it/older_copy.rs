@@ -118,9 +118,9 @@ async fn check_grown(rack: &RackStore) {
 
 /// Checks that everything is undamaged, also after a garbage collection.
 async fn check_whole(rack: &RackStore) {
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     put(rack, 9).await;
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems), (0, Vec::new()));
 }
 
@@ -134,7 +134,7 @@ async fn older_index_is_detected_by_its_ledger_and_recovered() {
         // Detected before any disk is accessed.
         let status = rack.status().await.unwrap();
         assert!(status.index_is_older, "{end_of_it:?}");
-        assert!(status.degraded_kinds()[0].contains("`fulgurite rack recover`"));
+        assert!(status.degraded_kinds()[0].contains("`fulgurite tier recover NAME`"));
         // A write spins up a group; stacks that the index lists as unwanted stay.
         put(&rack, 6).await;
         let left = shelf.stacks();
@@ -292,7 +292,7 @@ async fn subscribers_are_notified_of_unrepaired_blobs() {
     let Some(Ok(Notification::Snapshot { rack: snapshot, .. })) = first else {
         panic!("{first:?}")
     };
-    assert_eq!(snapshot.unmended, 1);
+    assert_eq!(snapshot.unrepaired, 1);
     rack.stop();
     while let Some(seen) = watch.next().await {
         assert!(!matches!(seen.unwrap(), Notification::Unrepaired { .. }), "it is reported once");

@@ -107,7 +107,7 @@ async fn dead_disk_is_probed_only_a_few_times() {
     // Before the start, which may spin it up before anything else does.
     shelf.disks.inject(PLACE, Fault::Dead).unwrap();
     let rack = shelf.open();
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     until(&rack, |status| failure(status).is_some()).await;
     let before = spin_ups(&rack.status().await.unwrap());
     for _ in 0..1000 {

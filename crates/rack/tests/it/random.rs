@@ -104,9 +104,9 @@ async fn any_damage_within_redundancy_loses_no_byte() {
                 assert!(found == *body, "round {round}, blob {number}");
             }
         }
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         assert_eq!(report.problems, [] as [&str; 0], "round {round}");
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         assert_eq!((report.lost, report.problems.len()), (0, 0), "round {round}");
         for (&number, body) in &bytes {
             let found = rack.get(&key(number)).await.unwrap().bytes().await.unwrap();
@@ -162,7 +162,7 @@ async fn random_schedule_matches_a_model() {
         for number in 0..5 {
             assert!(found(&rack, number).await.as_ref() == model.get(&number), "seed {seed}");
         }
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         assert_eq!((report.lost, report.problems.len()), (0, 0), "seed {seed}");
         // Every group was garbage-collected: what is left is what the model has.
         let blobs = model.values().filter(|body| body.len() > 4096).count();

@@ -132,7 +132,7 @@ async fn lack_of_file_handles_fails_no_disk() {
     assert_eq!(rack.ledger().await.unwrap().len(), spin_ups, "no other group is spun up for it");
     shape().places().for_each(|place| shelf.injected.repair(place));
     assert!(is_there(&rack, 1).await);
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0));
     assert_eq!(shelf.stacks(), before, "nothing was rebuilt elsewhere");
     put(&rack, 2).await;
@@ -159,7 +159,7 @@ async fn disk_that_failed_identification_once_is_not_lost() {
     first.iter().for_each(|&place| shelf.injected.repair(place));
     // After their backoff they are tried again with their group.
     shelf.clock.advance(Duration::from_secs(61));
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     let recovered = rack.recover().await.unwrap();
     assert_eq!(recovered.problems, [] as [&str; 0]);
     assert_eq!(failures(&rack.status().await.unwrap()), [] as [&str; 0]);
@@ -188,7 +188,7 @@ async fn returned_right_disk_is_detected() {
     swap();
     shelf.clock.advance(Duration::from_secs(2 * 3601));
     until(&rack, |status| failures(status).is_empty()).await;
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0));
 }
 
@@ -243,7 +243,7 @@ async fn nothing_is_acknowledged_below_its_redundancy() {
     shelf.injected.fail(first[4], Failing::Full { after: 70_000 });
     put(&rack, 1).await;
     first.iter().for_each(|&place| shelf.injected.repair(place));
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.blobs, report.lost, report.problems.len()), (1, 0, 0));
     // The first group's begun stacks were garbage-collected at once; the blob is complete in
     // another.
@@ -287,7 +287,7 @@ async fn damage_in_distinct_stripes_is_repaired() {
         std::fs::write(file, bytes).unwrap();
     }
     assert!(is_there(&rack, 1).await);
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     assert_eq!(shelf.stacks(), stacks);
     let now: Vec<Vec<u8>> = stacks.iter().map(|(_, file)| std::fs::read(file).unwrap()).collect();
     assert!(now == whole);
@@ -301,7 +301,7 @@ async fn removed_stacks_folder_loses_stacks_not_the_disk() {
     let stacks = shelf.stacks();
     std::fs::remove_dir_all(stacks[0].1.parent().unwrap()).unwrap();
     assert!(is_there(&rack, 1).await);
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
     assert_eq!(shelf.stacks().len(), width());
 }
@@ -325,7 +325,7 @@ async fn garbage_on_absent_disks_is_collected_later() {
     shelf.disks.inject(away, Fault::Repaired).unwrap();
     shelf.clock.advance(Duration::from_secs(7 * 3600));
     until(&rack, |status| failures(status).is_empty()).await;
-    rack.verify().await.unwrap();
+    rack.scrub().await.unwrap();
     assert_eq!(shelf.stacks().len(), width());
 }
 
@@ -351,9 +351,9 @@ async fn lost_index_is_recovered_despite_a_dead_disk() {
     let reported = failures(&rack.status().await.unwrap());
     assert_eq!(reported.len(), 1, "{reported:?}");
     // The read or this verification rebuilt the stack on the dead disk.
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost - report.made, report.problems.len()), (0, 0));
-    assert_eq!(rack.verify().await.unwrap().lost, 0);
+    assert_eq!(rack.scrub().await.unwrap().lost, 0);
     end(rack);
     let refused = RackStore::adopt(shelf.options(), other).await.unwrap_err().to_string();
     assert!(refused.contains("knows its disks or objects"), "{refused}");
@@ -388,7 +388,7 @@ async fn older_index_loses_nothing_and_reuses_no_sequence() {
     // verification reports it.
     let error = rack.get(&key(5)).await.unwrap_err().to_string();
     assert!(error.contains("usable stacks") && error.contains("missing"), "{error}");
-    assert!(!rack.verify().await.unwrap().problems.is_empty());
+    assert!(!rack.scrub().await.unwrap().problems.is_empty());
     // New writes are newer than those that the older index does not know.
     rack.put(&key(2), version(99).into()).await.unwrap();
     let found = rack.recover().await.unwrap();
@@ -397,7 +397,7 @@ async fn older_index_loses_nothing_and_reuses_no_sequence() {
     let now = rack.get(&key(2)).await.unwrap().bytes().await.unwrap();
     assert!(now == version(99), "the latest version");
     rack.delete(&key(5)).await.unwrap();
-    assert_eq!(rack.verify().await.unwrap().problems, [] as [&str; 0]);
+    assert_eq!(rack.scrub().await.unwrap().problems, [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -438,6 +438,6 @@ async fn further_failures_during_a_rebuild_are_tolerated() {
     // Without another request, the rest is verified without delay.
     shelf.clock.advance(Duration::from_secs(3601));
     until(&rack, |status| status.groups[0].verified.is_some()).await;
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0), "{report:?}");
 }

@@ -113,7 +113,7 @@ async fn verification_finds_damage_on_standby_disks() {
     let whole: Vec<Vec<u8>> = asleep.iter().map(|(_, file)| flip(file, 5_000)).collect();
     assert!(read(&rack).await == bytes);
     assert_eq!(spinning(&rack).await.len(), enough(), "no damage is suspected");
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.made), (2, 2), "{report:?}");
     for ((_, file), whole) in asleep.iter().zip(whole) {
         assert!(std::fs::read(file).unwrap() == whole);
@@ -134,7 +134,7 @@ async fn damage_on_spinning_disks_spins_up_the_others() {
         assert!(read(&rack).await == bytes, "damaged at {at}");
         let all = spinning(&rack).await;
         assert!(asleep.iter().all(|(place, _)| all.contains(place)), "damaged at {at}");
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         assert_eq!(report.problems, [] as [&str; 0]);
         assert!(std::fs::read(&awake[1].1).unwrap() == whole, "damaged at {at}");
     }
@@ -186,6 +186,6 @@ async fn write_spins_up_all_disks_after_a_partial_read() {
     rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
     assert_eq!(shelf.stacks().len(), 2 * width());
     assert_eq!(spinning(&rack).await.len(), 8, "the group has eight");
-    let report = rack.verify().await.unwrap();
+    let report = rack.scrub().await.unwrap();
     assert_eq!((report.blobs, report.lost), (2, 0));
 }

@@ -69,7 +69,7 @@ async fn take(rack: &RackStore, step: Step, place: PlaceId) -> bool {
         Step::Overwrite => put(rack, "old", 3).await.is_ok(),
         Step::Delete => rack.delete(&key("old")).await.is_ok(),
         Step::Read => found(rack, "old", &[1]).await.is_ok_and(|found| found == Some(1)),
-        Step::Verify => rack.verify().await.is_ok_and(|report| report.problems.is_empty()),
+        Step::Verify => rack.scrub().await.is_ok_and(|report| report.problems.is_empty()),
         Step::Rebuild => rack.rebuild(place).await.is_ok_and(|report| report.problems.is_empty()),
         Step::Replace => rack.replace(place).await.is_ok_and(|report| report.problems.is_empty()),
         Step::Recover => rack.recover().await.is_ok_and(|found| found.problems.is_empty()),
@@ -125,7 +125,7 @@ async fn check(
     }
     let mut reports = Vec::new();
     while reports.len() < 5 {
-        let report = rack.verify().await.unwrap();
+        let report = rack.scrub().await.unwrap();
         let is_whole = report.lost == 0 && report.problems.is_empty();
         reports.push(report);
         if is_whole {
@@ -169,7 +169,7 @@ async fn check_each(step: Step) {
             let rack = shelf.init().await;
             let place = check(&shelf, &rack, (step, failing, count)).await;
             // No unwanted stacks are left in the group, except on a disk that was given up.
-            rack.verify().await.unwrap();
+            rack.scrub().await.unwrap();
             let mut stacks = shelf.stacks();
             stacks.retain(|(at, _)| step != Step::Rebuild || *at != place);
             let width = usize::try_from(shape().code().width()).unwrap();

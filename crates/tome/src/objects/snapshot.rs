@@ -84,9 +84,9 @@ pub struct TomeSnapshot {
     /// Spin-ups of its disk over its life.
     pub spin_ups: u64,
     /// Spin-ups by cause, for causes with any.
-    pub wakes_by: Vec<(CauseKind, u64)>,
+    pub spin_ups_by: Vec<(CauseKind, u64)>,
     /// Spin-ups of its last day as budgets count them: by hours, so it covers up to an hour more.
-    pub wakes_of_a_day: u64,
+    pub spin_ups_of_a_day: u64,
     /// State of its spin-up budget, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSnapshot>,
@@ -224,8 +224,8 @@ impl TomeSnapshot {
             unprotected_bytes: status.unprotected.bytes.get(),
             unprotected_seconds: status.unprotected.age.as_secs_f64(),
             spin_ups: status.spin_ups,
-            wakes_by: causes.filter(|(_, count)| *count > 0).collect(),
-            wakes_of_a_day: status.spin_ups_last_day,
+            spin_ups_by: causes.filter(|(_, count)| *count > 0).collect(),
+            spin_ups_of_a_day: status.spin_ups_last_day,
             budget: status.spending.map(BudgetSnapshot::from),
             bad: status.bad,
             healed: status.healed,

@@ -33,7 +33,7 @@ const INDEX: &str = "index";
 
 /// The reason reported for an index that is behind.
 const INDEX_BEHIND: &str = "the index is missing or an older copy: objects put since then are \
-     missing until you run `fulgurite tomes recover`";
+     missing until you run `fulgurite tier recover NAME`";
 
 /// What a put guarantees when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -96,8 +96,8 @@ message StatusReply {
   uint64 to_scrub = 13;
   uint64 blocks = 14;
   // Spin-ups by cause, in the order of the ledger's causes.
-  repeated uint64 wakes_by = 15;
-  uint64 wakes_of_a_day = 16;
+  repeated uint64 spin_ups_by = 15;
+  uint64 spin_ups_of_a_day = 16;
   // Milliseconds since 1970.
   optional uint64 scrub_began = 17;
   uint64 bad = 18;

@@ -53,7 +53,7 @@ async fn lost_index_is_rebuilt_from_tomes() {
 }
 
 async fn is_behind(store: &TomeStore) -> bool {
-    store.status().await.reasons.iter().any(|why| why.contains("`fulgurite tomes recover`"))
+    store.status().await.reasons.iter().any(|why| why.contains("`fulgurite tier recover NAME`"))
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ async function updateArchive() {
     // The page shows one rack and one set of tomes, the first of each.
     const first = (kind) => Object.keys(status.tiers).find((name) => status.tiers[name] === kind);
     const [rack, tome] = [first("rack"), first("tome")];
-    const found = rack ? await call(signer, "GET", `/-/admin/rack?tier=${rack}`) : null;
+    const found = rack ? await call(signer, "GET", `/-/admin/tiers/${rack}`) : null;
     // The keys may have been forgotten in the meantime.
     if (signer !== key) return;
     show(status);

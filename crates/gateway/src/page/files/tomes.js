@@ -1,5 +1,5 @@
-// Shows the tomes: a sign for each, driven by live events (/-/tomes-events). The stream begins with
-// a snapshot of the set, and each step updates it. A hidden page does not subscribe.
+// Shows the tomes: a sign for each, driven by live events (/-/admin/tiers/NAME/events). The stream
+// begins with a snapshot of the set, and each step updates it. A hidden page does not subscribe.
 
 import { events } from "/-/calls.js";
 import { byId, duration, element, list, size, svgElement } from "/-/shown.js";
@@ -21,7 +21,7 @@ const CAUSES = {
   rebuild: "a rebuild",
   scrub: "a scrub",
   init: "its first check",
-  foreign: "another program (external)",
+  external: "another program",
 };
 
 /** The current subscription and its signing key; null without one. */
@@ -55,7 +55,7 @@ async function watch(signer, tier) {
   const own = { signer, stop: new AbortController() };
   subscription = own;
   try {
-    for await (const [name, data] of events(signer, `/-/tomes-events?tier=${tier}`, own.stop.signal)) {
+    for await (const [name, data] of events(signer, `/-/admin/tiers/${tier}/events`, own.stop.signal)) {
       if (subscription !== own) return;
       apply(name, data);
     }
@@ -79,11 +79,11 @@ function apply(name, data) {
   if (name === "snapshot") {
     set = data.tomes;
   } else if (name === "poll") {
-    const changed = new Map(data.look.tomes.tomes.map((tome) => [tome.tome, tome]));
+    const changed = new Map(data.poll.tomes.tomes.map((tome) => [tome.tome, tome]));
     const tomes = set.tomes.map((tome) => changed.get(tome.tome) ?? tome);
-    set = { ...data.look.tomes, tomes };
-    for (const reason of data.look.raised) note(Date.now(), `Alarm: ${reason}`, true);
-    for (const reason of data.look.cleared) note(Date.now(), `Cleared: ${reason}`);
+    set = { ...data.poll.tomes, tomes };
+    for (const reason of data.poll.raised) note(Date.now(), `Alarm: ${reason}`, true);
+    for (const reason of data.poll.cleared) note(Date.now(), `Cleared: ${reason}`);
   } else if (name === "missed") {
     note(Date.now(), `${data.missed} events were missed because this page was too slow`);
     tokens = new Map();
@@ -268,7 +268,7 @@ function figures() {
     ["Spinning disks", `${spinning} of ${set.tomes.length}`],
     ["Tokens", held.map(([token, tome]) => `${token}: tome ${tome}`).join(", ") || "all free"],
     ["Power, estimated", `${set.watts.toFixed(1)} W`],
-    ["Spin-ups today", `${number(sum((tome) => tome.wakes_of_a_day))}${deferred()}`],
+    ["Spin-ups today", `${number(sum((tome) => tome.spin_ups_of_a_day))}${deferred()}`],
     ["Bad blocks rebuilt", `${number(sum((tome) => tome.healed))}${bad(sum)}`],
     ["Full scrub ends", scrubEnd()],
   ];

@@ -28,7 +28,7 @@ impl Loop {
             rated_spin_ups: self.rated_spin_ups,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
-            unmended: self.worker.ctx.unrepaired.count(),
+            unrepaired: self.worker.ctx.unrepaired.count(),
             index_is_older: self.worker.ctx.starts.is_index_older(),
         }
     }
