@@ -232,6 +232,15 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
         return Ok(Salvaged::default());
     }
     let salvaged = salvage(&paths.catalog())?;
+    if let Some(newer) = salvaged.newer.as_ref().filter(|_| !is_forced) {
+        return Err(ArchiveError::Unusable {
+            path: paths.catalog().display().to_string(),
+            reason: format!(
+                "{newer}: recover with that program, because this one would drop the rows it \
+                 cannot read; to do so anyway, pass --salvage"
+            ),
+        });
+    }
     if salvaged.damages.is_empty() && salvaged.unreadable == 0 && !is_forced {
         return Err(ArchiveError::Unusable {
             path: paths.catalog().display().to_string(),
@@ -239,15 +248,6 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
                 "the catalog is undamaged, and all its {} rows are readable: start the archive, or \
                  rebuild the catalog anyway with --salvage",
                 salvaged.rows
-            ),
-        });
-    }
-    if let Some(newer) = salvaged.newer.as_ref().filter(|_| !is_forced) {
-        return Err(ArchiveError::Unusable {
-            path: paths.catalog().display().to_string(),
-            reason: format!(
-                "{newer}: recover with that program, because this one would drop the rows it \
-                 cannot read; to do so anyway, pass --salvage"
             ),
         });
     }

@@ -25,7 +25,10 @@ pub enum CatalogError {
     },
 
     /// The catalog directory was written by another format version.
-    #[error("catalog {path:?} has format version {found:?}, this program reads {expected}")]
+    #[error(
+        "catalog {path:?} has format version {}, this program reads {expected}",
+        found.map_or_else(|| "unknown".to_owned(), |found| found.to_string())
+    )]
     Version {
         /// The catalog directory.
         path: PathBuf,

@@ -75,6 +75,8 @@ fn exit_of_archive(error: &ArchiveError) -> Exit {
         ArchiveError::Unusable { .. }
             | ArchiveError::WrongMasterKey { .. }
             | ArchiveError::WrongSharedKey { .. }
+            | ArchiveError::Newer { .. }
+            | ArchiveError::Catalog(CatalogError::Version { .. } | CatalogError::Newer { .. })
     ) {
         return Exit::Config;
     }
@@ -115,6 +117,9 @@ fn exit_of_tier(error: &TierError) -> Exit {
 
 fn exit_of_glass(error: &PlatterError) -> Exit {
     use fulgurite_platter::ErrorKind;
+    if matches!(error, PlatterError::UnsupportedVersion { .. }) {
+        return Exit::Config;
+    }
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
         ErrorKind::Invalid => Exit::Usage,

@@ -27,6 +27,13 @@ pub const VERSION: u32 = 1;
 /// Maximum length of a line in bytes. A restore of ten thousand pieces needs less than a million.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
+/// What the header has in every version.
+#[derive(Debug, Deserialize)]
+struct AnyHeader {
+    format: String,
+    version: u32,
+}
+
 /// The header: the first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

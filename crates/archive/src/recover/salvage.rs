@@ -49,7 +49,7 @@ pub(super) struct Salvaged {
     pub(super) glass: SalvagedRows,
     /// Rows that were read but do not decode.
     pub(super) unreadable: u64,
-    /// The error for the first row that needs a newer program.
+    /// Why a newer program is needed: the store, or its first row that needs one.
     pub(super) newer: Option<String>,
 }
 
@@ -66,6 +66,7 @@ pub(super) fn salvage(path: &std::path::Path) -> Result<Salvaged> {
     })?;
     salvaged.rows = report.rows;
     salvaged.damages = report.damages;
+    salvaged.newer = report.newer.or(salvaged.newer);
     Ok(salvaged)
 }
 

@@ -109,7 +109,13 @@ impl Note {
         let corrupt = |reason: &str| ArchiveError::Corrupt { what: what(reason) };
         let text = found.note.as_deref().ok_or_else(|| corrupt("no archive wrote it"))?;
         if !text.starts_with(VERSION) {
-            return Err(ArchiveError::Newer { what: what("its note") });
+            let version = text.chars().next();
+            let Some(version) = version.filter(char::is_ascii_digit) else {
+                return Err(corrupt("its note has no version"));
+            };
+            let reason =
+                format!("its note has version {version}, and this program reads {VERSION}");
+            return Err(ArchiveError::Newer { what: what(&reason) });
         }
         let (object, note) = Self::open(shared, text)
             .ok_or_else(|| corrupt("its note was not written with this key"))?;

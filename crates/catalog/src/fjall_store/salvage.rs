@@ -42,6 +42,8 @@ pub struct SalvageReport {
     pub rows: u64,
     /// What could not be read, or had to be repaired. Empty for an undamaged store.
     pub damages: Vec<Damage>,
+    /// Why a newer program is needed, if the store is of a newer version.
+    pub newer: Option<String>,
 }
 
 /// Called with the space, key and value of each row.
@@ -83,7 +85,7 @@ pub(super) fn salvage(
 ) -> Result<SalvageReport, CatalogError> {
     let read = |error| file("read the damaged store", error);
     let mut report = SalvageReport::default();
-    let mut reading = Salvager { path, damages: &mut report.damages };
+    let mut reading = Salvager { path, damages: &mut report.damages, newer: &mut report.newer };
     reading.check_marker().map_err(read)?;
     let names = reading.names().map_err(read)?;
     let mut journaled = reading.journals(&names).map_err(read)?;
@@ -104,6 +106,7 @@ type JournalRows = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 struct Salvager<'a> {
     path: &'a Path,
     damages: &'a mut Vec<Damage>,
+    newer: &'a mut Option<String>,
 }
 
 impl Salvager<'_> {
@@ -148,6 +151,12 @@ impl Salvager<'_> {
                 }
             }
             Ok(listed) => names = listed.into_iter().map(|(name, number)| (number, name)).collect(),
+            Err(CatalogError::Version { found: Some(found), expected, .. }) if found > expected => {
+                *self.newer = Some(format!(
+                    "the catalog has format version {found}, and this program knows up to \
+                     {expected}"
+                ));
+            }
             Err(error) => self.damage(self.path.join("spaces"), error.to_string()),
         }
         Ok(names)

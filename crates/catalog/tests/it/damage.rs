@@ -343,6 +343,20 @@ fn salvage_of_an_undamaged_store_finds_all_rows() {
     assert_eq!(salvage(&path), (2 * ROWS as usize, Vec::new()), "rows in journals are found");
 }
 
+/// A store of a newer version is no damaged one: its version is reported.
+#[test]
+fn salvage_names_a_newer_version() {
+    let (_parent, path) = closed();
+    let spaces = path.join("spaces");
+    let text = std::fs::read_to_string(&spaces).unwrap();
+    std::fs::write(&spaces, text.replacen("catalog 1", "catalog 2", 1)).unwrap();
+    let report = FjallStore::salvage(&path, &SPACES, &mut |_, _, _| {}).unwrap();
+    assert!(report.newer.is_some_and(|why| why.contains("format version 2")));
+    assert_eq!(report.damages, []);
+    let error = open(&path).map(drop).unwrap_err().to_string();
+    assert!(error.contains("has format version 2, this program reads 1"), "{error}");
+}
+
 #[test]
 fn salvage_skips_a_lost_page() {
     let (parent, whole) = closed();

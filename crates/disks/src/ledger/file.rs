@@ -34,6 +34,13 @@ struct Header {
     groups: Vec<(GroupId, Totals)>,
 }
 
+/// What the first line has in every version.
+#[derive(Debug, Deserialize)]
+struct AnyHeader {
+    format: String,
+    version: u32,
+}
+
 /// A further line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -287,8 +294,9 @@ impl<'a> LedgerReader<'a> {
         if !self.next(FIRST_LINE_BYTES_MAX)? {
             return Err(self.wrong("not the first line of a spin-up ledger"));
         }
+        self.check_version()?;
         let header = self.parse()?;
-        self.begin(header)?;
+        self.begin(header);
         while self.next(LINE_BYTES_MAX)? {
             let line = self.parse()?;
             self.apply(line);
@@ -296,14 +304,27 @@ impl<'a> LedgerReader<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, header: Header) -> Result<()> {
-        if header.format != FORMAT || header.version != VERSION {
-            return Err(self.wrong(format!("expected a {FORMAT} of version {VERSION}")));
+    /// Returns an error if the first line is not that of a known version.
+    fn check_version(&self) -> Result<()> {
+        let AnyHeader { format, version } = self.parse()?;
+        if format == FORMAT && version == VERSION {
+            return Ok(());
         }
+        Err(self.wrong(format!(
+            "it is a {format:?} of version {version}; expected a {FORMAT} of version {VERSION}"
+        )))
+    }
+
+    /// Whether the first line is that of a newer version, whatever else it has.
+    fn is_newer(&self) -> bool {
+        let header = self.parse::<AnyHeader>();
+        header.is_ok_and(|header| header.format == FORMAT && header.version > VERSION)
+    }
+
+    fn begin(&mut self, header: Header) {
         self.ledger.start = header.start.get();
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();
-        Ok(())
     }
 
     fn apply(&mut self, line: Line) {
@@ -332,13 +353,10 @@ impl<'a> LedgerReader<'a> {
                 if let Ok(line) = self.parse() {
                     self.apply(line);
                 }
+            } else if self.is_newer() {
+                return self.check_version();
             } else if let Ok(header) = self.parse::<Header>() {
-                let is_newer = header.format == FORMAT && header.version > VERSION;
-                if let Err(error) = self.begin(header)
-                    && is_newer
-                {
-                    return Err(error);
-                }
+                self.begin(header);
             }
         }
     }

@@ -171,14 +171,18 @@ fn damaged_ledger_is_set_aside_and_salvaged() {
         let (file, reloaded) = LedgerFile::open_or_quarantine(&path).unwrap();
         assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
     }
-    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":1", "\"version\":2");
-    fs::write(&path, &newer).unwrap();
-    LedgerFile::open_or_quarantine(&path).unwrap_err();
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        newer,
-        "a newer program's file is left unchanged"
-    );
+    let whole = String::from_utf8(whole.clone()).unwrap();
+    for version in ["\"version\":2", "\"version\":2,\"added\":[]"] {
+        let newer = whole.replace("\"version\":1", version);
+        fs::write(&path, &newer).unwrap();
+        let error = LedgerFile::open_or_quarantine(&path).unwrap_err().to_string();
+        assert!(error.contains("of version 2"), "{error}");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            newer,
+            "a newer program's file is left unchanged"
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Errors of every crate map to their exit codes.
 
-use fulgurite_archive::ArchiveError;
+use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_client::s3::S3Error;
+use fulgurite_platter::PlatterError;
 use fulgurite_terminal::exit::Exit;
 
 use super::exit_of;
@@ -15,6 +16,12 @@ fn errors_map_to_exit_codes() {
     assert_eq!(exit(ArchiveError::WrongMasterKey { what }), Exit::Config);
     let reason = path();
     assert_eq!(exit(ArchiveError::Unusable { path: path(), reason }), Exit::Config);
+    // Written by a newer program: not damage, and no wrong command line.
+    assert_eq!(exit(ArchiveError::Newer { what: path() }), Exit::Config);
+    let version = CatalogError::Version { path: path().into(), found: Some(2), expected: 1 };
+    assert_eq!(exit(ArchiveError::Catalog(version)), Exit::Config);
+    let version = PlatterError::UnsupportedVersion { found: 2, known: 1 };
+    assert_eq!(exit_of(&version.into()), Exit::Config);
     assert_eq!(exit(ArchiveError::Stopping), Exit::Unavailable);
     assert_eq!(exit(ArchiveError::Corrupt { what: path() }), Exit::Corrupt);
     let short = S3Error::Short { target: path(), received: 1, expected: 2 };

@@ -18,7 +18,8 @@ use crate::{Fault, Result};
 
 /// File of a disk that holds the latest start it knows of.
 pub(super) const START_FILE: &str = "fulgurite-start.json";
-const FORMAT: &str = "fulgurite-start-1";
+const FORMAT_NAME: &str = "fulgurite-start-";
+const VERSION: u8 = 1;
 
 /// Advice for the operator when the index is an older copy.
 const REMEDY: &str = "stop the rack and restore the newer copy, or run `fulgurite tier recover \
@@ -30,6 +31,12 @@ const REMEDY: &str = "stop the rack and restore the newer copy, or run `fulgurit
 struct StartFile {
     format: String,
     start: StartCount,
+}
+
+/// What the file has in every version.
+#[derive(Debug, Deserialize)]
+struct AnyStartFile {
+    format: String,
 }
 
 /// The current start of a rack.
@@ -117,6 +124,17 @@ pub(super) fn count_disk(ctx: &DiskContext, place: PlaceId, lease: &Lease) -> Id
     }
     let recorded = match read_start(lease) {
         Ok(recorded) => recorded,
+        // What a newer program recorded is not overwritten.
+        Err(Fault::Newer { version }) => {
+            tracing::error!(
+                %place,
+                "{}: {START_FILE} has version {version}, which a newer program wrote; starts are \
+                 not counted on this disk",
+                disk_name(place)
+            );
+            lock(&starts.counted).insert(place);
+            return Identification::Known;
+        }
         Err(fault) => {
             tracing::warn!(%place, "{}: cannot read its start count: {fault}", disk_name(place));
             0
@@ -165,16 +183,22 @@ fn index_is_older(ctx: &DiskContext, place: PlaceId, recorded: u64) {
 fn read_start(lease: &Lease) -> Result<u64, Fault> {
     let Some(bytes) = read_file(lease, START_FILE)? else { return Ok(0) };
     let damaged = |detail: String| Fault::Damaged { detail: format!("{START_FILE}: {detail}") };
-    let found: StartFile =
-        serde_json::from_slice(&bytes).map_err(|error| damaged(error_chain(&error)))?;
-    if found.format != FORMAT {
-        return Err(damaged(format!("its format is {:?} and not {FORMAT:?}", found.format)));
+    let damaged_json = |error: serde_json::Error| damaged(error_chain(&error));
+    let format = serde_json::from_slice::<AnyStartFile>(&bytes).map_err(damaged_json)?.format;
+    let version = format.strip_prefix(FORMAT_NAME).and_then(|text| text.parse().ok());
+    if let Some(version) = version.filter(|&version| version > VERSION) {
+        return Err(Fault::Newer { version });
     }
+    if version != Some(VERSION) {
+        return Err(damaged(format!("its format {:?} is not known", format)));
+    }
+    let found: StartFile = serde_json::from_slice(&bytes).map_err(damaged_json)?;
     Ok(found.start.get())
 }
 
 fn put_start(lease: &Lease, start: u64) -> Result<(), Fault> {
-    let file = StartFile { format: FORMAT.to_owned(), start: StartCount::new(start) };
+    let file =
+        StartFile { format: format!("{FORMAT_NAME}{VERSION}"), start: StartCount::new(start) };
     let text = serde_json::to_vec(&file)
         .map_err(|error| Fault::Damaged { detail: error_chain(&error) })?;
     put_file(lease, &text, START_FILE)

@@ -298,3 +298,24 @@ async fn subscribers_are_notified_of_unrepaired_blobs() {
         assert!(!matches!(seen.unwrap(), Notification::Unrepaired { .. }), "it is reported once");
     }
 }
+
+/// The start count of a disk in a newer program's file stays there.
+#[tokio::test]
+async fn newer_start_count_is_not_overwritten() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    put(&rack, 1).await;
+    end(rack);
+    let newer = br#"{"format":"fulgurite-start-2","start":[9,9],"added":1}"#;
+    for place in shape().places() {
+        std::fs::write(shelf.root(place).join("fulgurite-start.json"), newer).unwrap();
+    }
+    let rack = shelf.open();
+    put(&rack, 2).await;
+    check(&rack, [1, 2]).await;
+    end(rack);
+    for place in shape().places() {
+        let found = std::fs::read(shelf.root(place).join("fulgurite-start.json")).unwrap();
+        assert_eq!(found, newer, "place {place}");
+    }
+}

@@ -6,7 +6,7 @@ use fulgurite_units::Instant;
 use fulgurite_units::lines::{self, LineRead};
 use serde::Deserialize;
 
-use super::{End, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, VERSION};
+use super::{AnyHeader, End, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, VERSION};
 use crate::{Capacity, Command, Event};
 
 /// The lines of a log, one after another.
@@ -49,11 +49,16 @@ impl<R: BufRead> LogReader<R> {
         if !read_line(&mut source, &mut text, 1)? {
             return Err(wrong(1, "not the header of a restore log"));
         }
+        let AnyHeader { format, version } = parse(1, &text)?;
+        if format != FORMAT || version != VERSION {
+            let found = format!("it is a {format:?} of version {version}");
+            return Err(wrong(1, format!("{found}; expected a {FORMAT} of version {VERSION}")));
+        }
         let header: Header = parse(1, &text)?;
         let tiers = header.tiers;
         let is_possible = !tiers.is_empty() && tiers.iter().all(Capacity::is_possible);
-        if header.format != FORMAT || header.version != VERSION || !is_possible {
-            return Err(wrong(1, format!("expected a {FORMAT} of version {VERSION}")));
+        if !is_possible {
+            return Err(wrong(1, "its tiers have no capacity"));
         }
         Ok(Self { source, text, line: 1, tiers, end: None })
     }

@@ -179,6 +179,13 @@ impl KeyTable {
         let mut runs = Vec::with_capacity(self.copies.len());
         for copy in &self.copies {
             let found = copy.probe();
+            if let Some(version) = slot::newer_version(&found) {
+                let reason = format!(
+                    "it has version {version}, which a newer program wrote; this program reads \
+                     version 1"
+                );
+                return Err(unusable(copy.path(), reason));
+            }
             let is_damaged = slot::content(&found) == Content::Damaged;
             let probe = if is_damaged { slot::repair(&self.master, &found) } else { Some(found) };
             let run = match probe.map(|probe| (slot::content(&probe), probe)) {

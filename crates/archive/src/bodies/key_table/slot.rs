@@ -17,6 +17,8 @@ use crate::bodies::cipher::{SecretKey, open_entry, seal_entry};
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 128;
 const MAGIC: &[u8; 8] = b"FGKEY\x01\0\0";
+/// Where the magic has the version.
+const VERSION: usize = 5;
 const BODY: std::ops::Range<usize> = 8..24;
 pub(super) const SEALED: std::ops::Range<usize> = 24..84;
 const RUN: std::ops::Range<usize> = 84..92;
@@ -74,6 +76,15 @@ pub(crate) fn content(slot: &Slot) -> Content {
     }
     let run = u64::from_le_bytes(std::array::from_fn(|i| slot[RUN.start + i]));
     Content::Valid { body: body_id(slot), run }
+}
+
+/// Returns the version of a slot that a newer program wrote. Every version keeps the magic, its own
+/// number and the checksum where they are in version 1.
+pub(super) fn newer_version(slot: &Slot) -> Option<u8> {
+    let checksum = blake3::hash(&slot[..CHECKSUM.start]);
+    let (name, version) = (&MAGIC[..VERSION], MAGIC[VERSION]);
+    let is_newer = slot.starts_with(name) && slot[VERSION] > version;
+    (is_newer && slot[CHECKSUM] == *checksum.as_bytes()).then_some(slot[VERSION])
 }
 
 /// Returns the body id in a slot.

@@ -192,6 +192,24 @@ fn key_table_that_missed_runs_is_refused() {
     assert!(matches!(world.start(), Err(ArchiveError::Unusable { .. })));
 }
 
+/// A table that a newer program wrote is refused by its version, and nothing is changed.
+#[test]
+fn newer_key_table_is_left_as_it_is() {
+    let mut world = World::new(2);
+    for copy in 0..2 {
+        world.change(copy, |bytes| {
+            bytes[5] = 2;
+            let checksum = blake3::hash(&bytes[..92]);
+            bytes[92..124].copy_from_slice(checksum.as_bytes());
+        });
+        let before = [world.bytes(0), world.bytes(1)];
+        let Err(error) = world.start() else { panic!("a newer table was opened") };
+        assert!(matches!(error, ArchiveError::Unusable { .. }), "{error}");
+        assert!(error.to_string().contains("version 2"), "{error}");
+        assert_eq!([world.bytes(0), world.bytes(1)], before);
+    }
+}
+
 #[test]
 fn interrupted_destruction_keeps_the_key_until_repeated() {
     let mut world = World::new(3);

@@ -13,8 +13,9 @@ use fulgurite_units::ObjectId;
 use crate::directory::{Paths, write_durably};
 use crate::{ArchiveError, Result};
 
-/// The first line: format and version.
-const HEADER: &str = "fulgurite-unconfirmed 1\n";
+/// Begins the first line, which goes on with the version.
+const FORMAT: &str = "fulgurite-unconfirmed ";
+const VERSION: u64 = 1;
 
 /// Unconfirmed bodies, each with the object that it would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub(crate) struct UnconfirmedList {
 
 impl UnconfirmedList {
     /// Reads the list of an archive; empty if there is none. Invalid lines are skipped.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a newer program wrote it.
     pub(crate) fn read(paths: &Paths) -> Result<Self> {
         let path = paths.unconfirmed();
         let text = match std::fs::read(&path) {
@@ -33,6 +37,13 @@ impl UnconfirmedList {
             }
             Err(error) => return Err(ArchiveError::io("read", &path)(error)),
         };
+        let version = text.lines().next().and_then(|line| line.strip_prefix(FORMAT));
+        if let Some(version) = version.and_then(|version| version.parse::<u64>().ok())
+            && version > VERSION
+        {
+            let what = format!("\"{}\" has version {version}", path.display());
+            return Err(ArchiveError::Newer { what });
+        }
         let pair = |line: &str| {
             let (body, object) = line.split_once(' ')?;
             Some((body.parse().ok()?, object.parse().ok()?))
@@ -52,7 +63,7 @@ impl UnconfirmedList {
             };
         }
         let lines = self.pairs.iter().map(|(body, object)| format!("{body} {object}\n"));
-        let text: String = std::iter::once(HEADER.to_owned()).chain(lines).collect();
+        let text: String = std::iter::once(format!("{FORMAT}{VERSION}\n")).chain(lines).collect();
         write_durably(&path, text.as_bytes(), 0o600)
     }
 
@@ -74,5 +85,22 @@ impl UnconfirmedList {
 impl FromIterator<(ObjectId, ObjectId)> for UnconfirmedList {
     fn from_iter<T: IntoIterator<Item = (ObjectId, ObjectId)>>(pairs: T) -> Self {
         Self { pairs: pairs.into_iter().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_list_is_refused() {
+        let dir = crate::testing::dir();
+        let paths = Paths::new(dir.path());
+        assert_eq!(UnconfirmedList::read(&paths).unwrap(), UnconfirmedList::default());
+        std::fs::write(paths.unconfirmed(), "fulgurite-unconfirmed 2\n").unwrap();
+        let error = UnconfirmedList::read(&paths).unwrap_err();
+        assert!(matches!(error, ArchiveError::Newer { .. }), "{error}");
+        std::fs::write(paths.unconfirmed(), "fulgurite-unconfirm\n").unwrap();
+        assert_eq!(UnconfirmedList::read(&paths).unwrap(), UnconfirmedList::default());
     }
 }
