@@ -348,8 +348,8 @@ fn salvage_of_an_undamaged_store_finds_all_rows() {
 fn salvage_names_a_newer_version() {
     let (_parent, path) = closed();
     let spaces = path.join("spaces");
-    let text = std::fs::read_to_string(&spaces).unwrap();
-    std::fs::write(&spaces, text.replacen("catalog 1", "catalog 2", 1)).unwrap();
+    let text = fs::read_to_string(&spaces).unwrap();
+    fs::write(&spaces, text.replacen("catalog 1", "catalog 2", 1)).unwrap();
     let report = FjallStore::salvage(&path, &SPACES, &mut |_, _, _| {}).unwrap();
     assert!(report.newer.is_some_and(|why| why.contains("format version 2")));
     assert_eq!(report.damages, []);
