@@ -282,14 +282,23 @@ impl Driver {
         }
     }
 
-    /// Sends a request.
+    /// Sends a request. One that was not sent is refused, and the error returned as well.
     ///
     /// # Errors
-    /// [`TomesError::Busy`] when too many wait; then nothing was sent.
+    /// [`TomesError::Busy`] when too many wait.
     pub(crate) fn send_request(&self, request: TomeRequest) -> Result<()> {
-        self.inbox.try_send(DriverMessage::TomeRequest(request)).map_err(|refused| match refused {
-            TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
-            TrySendError::Disconnected(_) => self.unavailable_error(),
+        let refused = self.inbox.try_send(DriverMessage::TomeRequest(request));
+        let error = |is_busy| match is_busy {
+            true => TomesError::Busy { tome: self.tome },
+            false => self.unavailable_error(),
+        };
+        refused.map_err(|refused| {
+            let is_busy = matches!(refused, TrySendError::Full(_));
+            let (TrySendError::Full(message) | TrySendError::Disconnected(message)) = refused;
+            if let DriverMessage::TomeRequest(request) = message {
+                request.refuse(error(is_busy));
+            }
+            error(is_busy)
         })
     }
 

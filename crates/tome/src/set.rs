@@ -276,13 +276,8 @@ impl TomeSet {
             });
             TomeRequest::Put { name: owned_name, bytes, avoided, permit, done }
         };
-        let done = self.call(tome, put).await;
-        if matches!(done, Err(TomesError::Busy { .. })) {
-            // The request was not sent.
-            lock(&self.names).remove(name);
-        }
         // So that its name is known when its tome is lost.
-        if let Some(placed) = done? {
+        if let Some(placed) = self.call(tome, put).await? {
             self.faults.pass(tome, InjectedFault::Piece)?;
             self.pieces.record(tome, name, placed).await?;
         }

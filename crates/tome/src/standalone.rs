@@ -136,14 +136,9 @@ impl StandaloneTome {
                 // The requester may be gone.
                 let _ = reply.send(done);
             });
-            TomeRequest::Put { name: name.clone(), bytes, avoided, permit, done }
+            TomeRequest::Put { name, bytes, avoided, permit, done }
         };
-        let done = self.call(put).await;
-        if matches!(done, Err(TomesError::Busy { .. })) {
-            // The request was not sent.
-            lock(&self.puts).under_way.remove(&name);
-        }
-        done
+        self.call(put).await
     }
 
     /// Reads an object. Its disk is spun up; `is_own` marks a read-back by the writer.

@@ -27,6 +27,9 @@ const OBJECT_EXISTS: u32 = 2;
 const GIVEN_UP: u32 = 3;
 const NOT_SENT: u32 = 4;
 const UNANSWERED: u32 = 5;
+const BUSY: u32 = 6;
+const BACKLOG: u32 = 7;
+const FULL: u32 = 8;
 
 /// Converts an error to a gRPC status.
 #[expect(clippy::wildcard_enum_match_arm, reason = "errors and kinds may become more")]
@@ -39,7 +42,9 @@ pub(crate) fn status(error: &TomesError) -> Status {
             let is_away = matches!(error, TomesError::Away { .. });
             (if is_away { NOT_SENT } else { UNANSWERED }, why.clone())
         }
-        TomesError::Busy { .. } => (NOT_SENT, "it is busy".to_owned()),
+        TomesError::Busy { .. } => (BUSY, error_chain(error)),
+        TomesError::Tome(TomeError::Backlog { what }) => (BACKLOG, (*what).to_owned()),
+        TomesError::Tome(TomeError::Full { what }) => (FULL, (*what).to_owned()),
         TomesError::Stopped => (UNANSWERED, "it is stopped".to_owned()),
         other => (0, error_chain(other)),
     };
@@ -71,8 +76,16 @@ pub(crate) fn error(tome: TomeId, status: &Status) -> TomesError {
         GIVEN_UP => TomesError::GivenUp { tome, why: text },
         NOT_SENT => TomesError::Away { tome, why: text },
         UNANSWERED => TomesError::Unanswered { tome, why: text },
+        BUSY => TomesError::Busy { tome },
+        BACKLOG => TomeError::Backlog { what: room_for(&text) }.into(),
+        FULL => TomeError::Full { what: room_for(&text) }.into(),
         _ => TomesError::Remote { tome, kind: kind_of(kind), what: text },
     }
+}
+
+/// Returns what a tome has no room for. Only with objects does a set act differently.
+fn room_for(text: &str) -> &'static str {
+    if text == "objects" { "objects" } else { "work" }
 }
 
 const fn kind_of(kind: u32) -> ErrorKind {

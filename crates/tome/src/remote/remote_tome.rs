@@ -117,8 +117,7 @@ impl RemoteHandle for RemoteTome {
             Err(why) => return request.refuse(TomesError::Away { tome, why }),
         };
         let Ok(permit) = Arc::clone(&self.peer.request_permits).try_acquire_owned() else {
-            let why = "too many requests wait for its answers".to_owned();
-            return request.refuse(TomesError::Away { tome, why });
+            return request.refuse(TomesError::Busy { tome });
         };
         self.runtime.spawn(async move {
             answer(tome, active, request).await;

@@ -135,7 +135,8 @@ message Listed {
 message Failure {
   // 1 not found, 2 conflict, 3 unavailable, 4 corrupt, 5 invalid, 6 internal.
   uint32 kind = 1;
-  // 1 no object, 2 object exists, 3 given up, 4 not sent, 5 sent without an answer; 0 any other.
+  // 1 no object, 2 object exists, 3 given up, 4 not sent, 5 sent without an answer, 6 busy,
+  // 7 full for now, 8 full; 0 any other.
   uint32 reason = 2;
   string text = 3;
 }

@@ -94,6 +94,9 @@ fn errors_round_trip_over_the_wire() {
         TomesError::GivenUp { tome, why: "it is on fire".to_owned() },
         TomesError::Away { tome, why: "the cable is unplugged".to_owned() },
         TomesError::Unanswered { tome, why: "it is too slow".to_owned() },
+        TomesError::Busy { tome },
+        TomeError::Backlog { what: "objects" }.into(),
+        TomeError::Full { what: "objects" }.into(),
     ];
     for expected in same {
         let found = error(tome, &status(&expected));
@@ -102,17 +105,20 @@ fn errors_round_trip_over_the_wire() {
     let others = [
         TomeError::SegmentLost { bad: 3, parity: 2 }.into(),
         TomesError::Invalid { what: "no".to_owned() },
-        TomeError::Full { what: "objects" }.into(),
     ];
     for expected in others {
         let found = error(tome, &status(&expected));
         assert_eq!(found.kind(), expected.kind());
         assert!(found.to_string().ends_with(&expected.to_string()), "{found}");
     }
-    // Without an answer of a tome the outcome is unknown; a busy tome did nothing.
+    // A set acts on these: it waits, or tries another tome.
+    let backlog = error(tome, &status(&TomeError::Backlog { what: "rewritten blocks" }.into()));
+    assert!(backlog.is_backlog() && !backlog.is_region_full(), "{backlog}");
+    let full = error(tome, &status(&TomeError::Full { what: "versions of a region" }.into()));
+    assert!(!full.is_backlog() && !full.is_region_full(), "{full}");
+    // Without an answer of a tome the outcome is unknown.
     let unknown = error(tome, &tonic::Status::unavailable("the connection broke"));
     assert!(matches!(unknown, TomesError::Unanswered { .. }));
-    assert!(matches!(error(tome, &status(&TomesError::Busy { tome })), TomesError::Away { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Stopped)), TomesError::Unanswered { .. }));
 }
 
