@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tonic::Status;
 
 use crate::remote::limits::{BUFFER_UNIT_BYTES, METAS_PER_MESSAGE};
-use crate::remote::node_state::{NodeState, key};
+use crate::remote::node_state::{NodeState, SendError, key};
 use crate::remote::wire::{Failure, GetRequest, Meta, MetasReply};
 use crate::remote::wire_errors;
 use crate::stores::limits::BLOB_BYTES_MAX;
@@ -56,15 +56,13 @@ impl NodeState {
     }
 }
 
-type SendError = mpsc::error::SendError<Result<MetasReply, Status>>;
-
 /// Sends metadata of blobs, in messages of limited length.
 pub(crate) async fn send_metas(
     blobs: &dyn Blob,
     prefix: Option<&Key>,
     before: UnixTime,
     send: &mpsc::Sender<Result<MetasReply, Status>>,
-) -> Result<(), SendError> {
+) -> Result<(), SendError<MetasReply>> {
     let mut list = blobs.list(prefix, before);
     let mut metas = Vec::new();
     while let Some(next) = list.next().await {

@@ -8,11 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_geo_core::{Answer, Image, StepQuery, step_bytes};
-use futures::StreamExt as _;
+use fulgurite_rpc::Replies;
+use futures::stream::{self, StreamExt as _};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use crate::remote::limits::{BUFFER_BYTES_MAX, BUFFER_UNIT_BYTES, CALLS_MAX, ROWS_BYTES};
+use crate::remote::limits::{
+    BUFFER_BYTES_MAX, BUFFER_UNIT_BYTES, CALLS_MAX, REPLY_QUEUE_LEN, ROWS_BYTES,
+};
 use crate::remote::stores::{LazyStores, Stores};
 use crate::remote::wire::{Done, Failure, KeyedRow, RowsReply};
 use crate::remote::wire_errors;
@@ -93,7 +97,31 @@ impl NodeState {
 }
 
 type Sender<T> = mpsc::Sender<Result<T, Status>>;
-type SendError<T> = mpsc::error::SendError<Result<T, Status>>;
+pub(crate) type SendError<T> = mpsc::error::SendError<Result<T, Status>>;
+
+/// Returns the replies that `produce` sends. It is stopped when the caller is gone. If it panics,
+/// the stream ends with an error: a scan or list cut short must not look complete.
+pub(crate) fn replies_of<T, F>(produce: impl FnOnce(Sender<T>) -> F) -> Replies<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<(), SendError<T>>> + Send + 'static,
+{
+    let (send, replies) = mpsc::channel(REPLY_QUEUE_LEN);
+    let caller = send.clone();
+    let producing = produce(send);
+    let task = tokio::spawn(async move {
+        tokio::select! {
+            // It fails only when the caller is gone.
+            _ = producing => {}
+            () = caller.closed() => {}
+        }
+    });
+    let end = stream::once(task).filter_map(|ended| async move {
+        let error = ended.err()?;
+        Some(Err(Status::internal(format!("the reply is incomplete: {error}"))))
+    });
+    ReceiverStream::new(replies).chain(end).boxed()
+}
 
 /// Sends the rows of a scan, in messages of limited length.
 pub(crate) async fn send_rows(

@@ -9,13 +9,12 @@ use fulgurite_geo_core::{StepQuery, encode_answer};
 use fulgurite_rpc::{Replies, chunks, collect_exactly};
 use fulgurite_units::UnixTime;
 use futures::stream::{self, StreamExt as _};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Status, Streaming};
 
 use crate::remote::blob_handlers::{meta, send_metas};
-use crate::remote::limits::{PART_BYTES, REPLY_QUEUE_LEN, VERSION};
-use crate::remote::node_state::{NodeState, done, maybe_key, send_rows};
+use crate::remote::limits::{PART_BYTES, VERSION};
+use crate::remote::node_state::{NodeState, done, maybe_key, replies_of, send_rows};
 use crate::remote::wire::{
     CasReply, CasRequest, CreatePart, Done, GetPart, GetRequest, Keyed, ListRequest, MetasReply,
     Node, OpenReply, OpenRequest, RemoveRequest, RowReply, RowsReply, ScanRequest, StepReply,
@@ -129,26 +128,23 @@ impl Node for NodeState {
         request: Request<ScanRequest>,
     ) -> Result<Replies<RowsReply>, Status> {
         let ScanRequest { prefix, after } = request.into_inner();
-        let (send, replies) = mpsc::channel(REPLY_QUEUE_LEN);
         let started = async {
             let (prefix, after) = (maybe_key(prefix)?, maybe_key(after)?);
             Ok((self.stores.table(false).await?, prefix, after))
         };
-        match started.await {
+        Ok(match started.await {
             Ok((table, prefix, after)) => {
-                tokio::spawn(async move {
-                    // It ends when the receiver is gone.
-                    let _ = send_rows(&*table, prefix.as_ref(), after, &send).await;
-                });
+                replies_of(
+                    |send| async move { send_rows(&*table, prefix.as_ref(), after, &send).await },
+                )
             }
             Err(failure) => {
                 let reply = RowsReply { rows: Vec::new(), failure: Some(failure) };
-                // The channel has room for one.
-                let _ = send.try_send(Ok(reply));
+                stream::iter([Ok(reply)]).boxed()
             }
-        }
-        Ok(ReceiverStream::new(replies).boxed())
+        })
     }
+
     async fn create(
         self: &Arc<Self>,
         request: Request<Streaming<CreatePart>>,
@@ -213,25 +209,21 @@ impl Node for NodeState {
         request: Request<ListRequest>,
     ) -> Result<Replies<MetasReply>, Status> {
         let ListRequest { prefix, before_ms } = request.into_inner();
-        let (send, replies) = mpsc::channel(REPLY_QUEUE_LEN);
         let started = async {
             let prefix = maybe_key(prefix)?;
             Ok((self.stores.blobs(false).await?, prefix))
         };
-        match started.await {
+        Ok(match started.await {
             Ok((blobs, prefix)) => {
                 let before = UnixTime::from_millis(before_ms);
-                tokio::spawn(async move {
-                    // It ends when the receiver is gone.
-                    let _ = send_metas(&*blobs, prefix.as_ref(), before, &send).await;
-                });
+                replies_of(|send| async move {
+                    send_metas(&*blobs, prefix.as_ref(), before, &send).await
+                })
             }
             Err(failure) => {
                 let reply = MetasReply { metas: Vec::new(), failure: Some(failure) };
-                // The channel has room for one.
-                let _ = send.try_send(Ok(reply));
+                stream::iter([Ok(reply)]).boxed()
             }
-        }
-        Ok(ReceiverStream::new(replies).boxed())
+        })
     }
 }

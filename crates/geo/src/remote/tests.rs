@@ -10,11 +10,14 @@ use fulgurite_geo_core::{
     Command, Epoch, KnownVersions, Request as GeoRequest, SiteState, StepQuery,
 };
 use fulgurite_rpc::prost::Message as _;
-use tonic::Request;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::mpsc;
+use tokio::sync::oneshot::error::TryRecvError;
+use tonic::{Code, Request};
 
 use crate::remote::limits::VERSION;
 use crate::remote::link::{LinkError, check_opened};
-use crate::remote::node_state::NodeState;
+use crate::remote::node_state::{NodeState, replies_of};
 use crate::remote::stores::Stores;
 use crate::remote::wire::{Keyed, Node as _, OpenReply, OpenRequest, StepReply, StepRequest};
 use crate::remote::wire_errors;
@@ -101,6 +104,31 @@ async fn invalid_queries_are_rejected_without_a_write() {
     }
     let read = node.read(Request::new(Keyed { key: "o/key".to_owned() })).await.unwrap();
     assert_eq!((read.row, read.failure), (None, None));
+}
+
+#[tokio::test]
+async fn replies_of_a_failed_task_end_with_an_error() {
+    let replies: Vec<_> = replies_of(|send| async move {
+        send.send(Ok(1)).await?;
+        panic!("the store has a bug")
+    })
+    .map_err(|status| status.code())
+    .collect()
+    .await;
+    assert_eq!(replies, [Ok(1), Err(Code::Internal)]);
+    let complete: Vec<_> =
+        replies_of(|send| async move { send.send(Ok(1)).await }).try_collect().await.unwrap();
+    assert_eq!(complete, [1]);
+    // Nothing runs on for a caller that is gone.
+    let (held, mut dropped) = tokio::sync::oneshot::channel::<()>();
+    let replies = replies_of(|_send: mpsc::Sender<Result<u8, _>>| async move {
+        let _held = held;
+        std::future::pending().await
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(dropped.try_recv(), Err(TryRecvError::Empty));
+    drop(replies);
+    assert!(dropped.await.is_err());
 }
 
 #[test]
