@@ -38,6 +38,14 @@ pub struct StandaloneTome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session(pub u64);
 
+impl Session {
+    /// Returns the error for a request of this session after a later one began.
+    pub(crate) fn over(self, tome: TomeId) -> TomesError {
+        let why = "its set has started another session since".to_owned();
+        TomesError::Away { tome, why }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Puts {
     session: u64,
@@ -267,8 +275,7 @@ impl StandaloneTome {
         let tome = self.identity.tome;
         let mut puts = lock(&self.puts);
         if puts.session != session.0 {
-            let why = "its set has started another session since".to_owned();
-            return Err(TomesError::Away { tome, why });
+            return Err(session.over(tome));
         }
         if puts.under_way.contains(name) {
             let name = name.to_owned();

@@ -38,9 +38,14 @@ impl PeerNetwork {
         Self { set, routes, session: Mutex::default(), lost: AtomicU64::new(0) }
     }
 
-    /// Starts a session; the previous one is over.
-    pub(crate) fn session_started(&self, session: u64, answers: SetSender) {
-        *self.session() = Some((session, answers));
+    /// Starts a session; the previous one is over. Returns false if there is a later one.
+    pub(crate) fn session_started(&self, session: u64, answers: SetSender) -> bool {
+        let mut current = self.session();
+        let is_latest = current.as_ref().is_none_or(|(latest, _)| *latest < session);
+        if is_latest {
+            *current = Some((session, answers));
+        }
+        is_latest
     }
 
     /// Ends the session, unless there is a later one.

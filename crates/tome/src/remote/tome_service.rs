@@ -170,8 +170,10 @@ impl Tome for Served {
         let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
         // The first message always fits.
         let _ = answers.try_send(Ok(greeting));
+        if !self.peer_network.session_started(session.0, answers) {
+            return Err(status(&session.over(self.tome)));
+        }
         tracing::info!(tome = %self.tome, session = session.0, "the set is connected");
-        self.peer_network.session_started(session.0, answers);
         let served = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = served.listen(&standalone, incoming).await {

@@ -227,6 +227,23 @@ async fn full_queue_drops_and_counts_without_blocking() {
     assert_eq!(peer_network.lost(), all - queued + 1);
 }
 
+#[test]
+fn older_session_does_not_replace_a_newer_one() {
+    let peer_network = PeerNetwork::new(TomeSetId::from_bytes([7; 16]), BTreeMap::new());
+    let (answers, mut second) = tokio::sync::mpsc::channel(4);
+    assert!(peer_network.session_started(2, answers));
+    let (answers, _first) = tokio::sync::mpsc::channel(4);
+    assert!(!peer_network.session_started(1, answers));
+    peer_network.end_session(1);
+    peer_network.send(TomeId::new(3), FIRST, learned(0));
+    assert!(second.try_recv().is_ok());
+    let (answers, mut third) = tokio::sync::mpsc::channel(4);
+    assert!(peer_network.session_started(3, answers));
+    peer_network.send(TomeId::new(3), FIRST, learned(0));
+    assert!(third.try_recv().is_ok() && second.try_recv().is_err());
+    assert_eq!(peer_network.lost(), 0);
+}
+
 #[tokio::test]
 async fn tomes_of_another_set_are_not_opened() {
     let world = World::new(6, 6).await;
