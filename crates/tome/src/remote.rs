@@ -8,6 +8,7 @@
 //! failure    errors over the wire and back            session        from connect to disconnect
 //! dial       connections, and backoff between them    peer_network   the network of one tome
 //!                                                     route          its messages to one other
+//!                                                     queue          of messages for one peer
 //! ```
 //!
 //! The rest of the crate decides what a tome or a set does. A message comes from the tome that the
@@ -21,6 +22,7 @@ mod failure;
 mod file;
 pub mod limits;
 mod peer_network;
+mod queue;
 mod remote_tome;
 mod route;
 mod serve;

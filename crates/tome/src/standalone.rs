@@ -1,10 +1,10 @@
 //! A standalone tome: its metadata store, its disk and its driver, on any network.
 //!
 //! Its set is in another process, and forwards all client requests. When a set reconnects (after a
-//! restart, or a lost connection), a new session begins: requests of the previous one that are
-//! still in the network are refused from then on, and its puts in progress are reported by name. So
-//! a list of names in a session misses none that is added later. Not here: the transport, and
-//! access control.
+//! restart, or a lost connection), a new session begins: changes of the previous one that are still
+//! in the network are refused from then on, and its puts in progress are reported by name. So a list
+//! of names in a session misses none that is added later, and no late removal takes an object that
+//! was put again. Not here: the transport, and access control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -157,17 +157,17 @@ impl StandaloneTome {
         self.call(|reply| TomeRequest::Get { name, is_own, reply }).await
     }
 
-    /// Removes an object; returns when its name is removed durably.
+    /// Removes an object for a session; returns when its name is removed durably.
     ///
     /// # Errors
-    /// As those of [`crate::TomeSet::delete`].
-    pub async fn delete(&self, name: String) -> Result<()> {
+    /// As those of [`crate::TomeSet::delete`], and [`TomesError::Away`] when the session is over.
+    pub async fn delete(&self, session: Session, name: String) -> Result<()> {
         let delete = |reply: Reply<()>| {
             // The requester may be gone.
             let done = Done::new(move |done| drop(reply.send(done)));
             TomeRequest::Delete { name, done }
         };
-        self.call(delete).await
+        self.call_in(session, delete).await
     }
 
     /// Returns when every parity of its groups has an object.
@@ -178,23 +178,25 @@ impl StandaloneTome {
         self.call(|reply| TomeRequest::Protected { name, reply }).await
     }
 
-    /// Answers any other query of its set.
+    /// Answers any other query of a session.
     ///
     /// # Errors
-    /// Those of the query, and kind `Unavailable` when it is given up or stopped.
-    pub async fn answer(&self, query: TomeQuery) -> Result<TomeReply> {
+    /// Those of the query, [`TomesError::Away`] when the session is over, and kind `Unavailable`
+    /// when it is given up or stopped.
+    pub async fn answer(&self, session: Session, query: TomeQuery) -> Result<TomeReply> {
         Ok(match query {
             TomeQuery::Hold { group, offsets, may_spin_up } => {
                 let hold = |reply| TomeRequest::Hold { group, offsets, may_spin_up, reply };
-                let (member, held) = self.call(hold).await?;
+                let (member, held) = self.call_in(session, hold).await?;
                 TomeReply::Held(member, held)
             }
             TomeQuery::Scrub => {
-                self.call(|reply| TomeRequest::Scrub { reply }).await?;
+                self.call_in(session, |reply| TomeRequest::Scrub { reply }).await?;
                 TomeReply::Done
             }
             TomeQuery::Check { group } => {
-                TomeReply::Checked(self.call(|reply| TomeRequest::Check { group, reply }).await?)
+                let check = |reply| TomeRequest::Check { group, reply };
+                TomeReply::Checked(self.call_in(session, check).await?)
             }
             TomeQuery::SpinUps => {
                 let (reply, answer) = oneshot::channel();
@@ -208,19 +210,22 @@ impl StandaloneTome {
                 )
             }
             TomeQuery::Rebuild { planned, group } => {
-                self.call(|reply| TomeRequest::Rebuild { planned, group, reply }).await?;
+                let rebuild = |reply| TomeRequest::Rebuild { planned, group, reply };
+                self.call_in(session, rebuild).await?;
                 TomeReply::Done
             }
             TomeQuery::Absent { tomes } => {
-                self.call(|reply| TomeRequest::Absent { tomes, reply }).await?;
+                self.call_in(session, |reply| TomeRequest::Absent { tomes, reply }).await?;
                 TomeReply::Done
             }
-            TomeQuery::MemberSlot { region, group } => TomeReply::MemberSlot(
-                self.call(|reply| TomeRequest::MemberSlot { region, group, reply }).await?,
-            ),
-            TomeQuery::Adopt { region, objects } => TomeReply::Names(
-                self.call(|reply| TomeRequest::Adopt { region, objects, reply }).await?,
-            ),
+            TomeQuery::MemberSlot { region, group } => {
+                let member_slot = |reply| TomeRequest::MemberSlot { region, group, reply };
+                TomeReply::MemberSlot(self.call_in(session, member_slot).await?)
+            }
+            TomeQuery::Adopt { region, objects } => {
+                let adopt = |reply| TomeRequest::Adopt { region, objects, reply };
+                TomeReply::Names(self.call_in(session, adopt).await?)
+            }
             TomeQuery::DataBlocks => {
                 let object_page = self.object_page(None, 0).await?;
                 TomeReply::Room {
@@ -286,6 +291,23 @@ impl StandaloneTome {
         }
         puts.under_way.insert(name.to_owned());
         Ok(())
+    }
+
+    /// Makes a request of a session. It waits at the driver before any request of a later session.
+    async fn call_in<T>(
+        &self,
+        session: Session,
+        request: impl FnOnce(Reply<T>) -> TomeRequest,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        {
+            let puts = lock(&self.puts);
+            if puts.session != session.0 {
+                return Err(session.over(self.identity.tome));
+            }
+            self.driver.send_request(request(reply))?;
+        }
+        answer.await.unwrap_or_else(|_| Err(self.driver.unavailable_error()))
     }
 
     async fn call<T>(&self, request: impl FnOnce(Reply<T>) -> TomeRequest) -> Result<T> {

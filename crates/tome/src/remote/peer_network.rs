@@ -12,24 +12,20 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::token::{FromTokenManager, ToTokenManager};
 use fulgurite_units::TomeSetId;
-use tokio::sync::mpsc;
-use tonic::Status;
 
 use crate::Network;
 use crate::remote::encoding::encode;
 use crate::remote::limits::MESSAGE_BYTES_MAX;
+use crate::remote::queue::QueueSender;
 use crate::remote::route::Route;
 use crate::remote::wire::{Letter, ToSet};
-
-/// Channel to the set during a session.
-pub(crate) type SetSender = mpsc::Sender<Result<ToSet, Status>>;
 
 /// Carries the messages of one tome.
 #[derive(Debug)]
 pub(crate) struct PeerNetwork {
     set: TomeSetId,
     routes: BTreeMap<TomeId, Route>,
-    session: Mutex<Option<(u64, SetSender)>>,
+    session: Mutex<Option<(u64, QueueSender<ToSet>)>>,
     lost: AtomicU64,
 }
 
@@ -39,7 +35,7 @@ impl PeerNetwork {
     }
 
     /// Starts a session; the previous one is over. Returns false if there is a later one.
-    pub(crate) fn session_started(&self, session: u64, answers: SetSender) -> bool {
+    pub(crate) fn session_started(&self, session: u64, answers: QueueSender<ToSet>) -> bool {
         let mut current = self.session();
         let is_latest = current.as_ref().is_none_or(|(latest, _)| *latest < session);
         if is_latest {
@@ -65,16 +61,13 @@ impl PeerNetwork {
     }
 
     fn to_set(&self, message: ToSet) {
-        let is_sent = self
-            .session()
-            .as_ref()
-            .is_some_and(|(_, answers)| answers.try_send(Ok(message)).is_ok());
+        let is_sent = self.session().as_ref().is_some_and(|(_, answers)| answers.send(message));
         if !is_sent {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn session(&self) -> MutexGuard<'_, Option<(u64, SetSender)>> {
+    fn session(&self) -> MutexGuard<'_, Option<(u64, QueueSender<ToSet>)>> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,17 +15,18 @@ use fulgurite_tome_core::token::{FromTokenManager, TokenId};
 use fulgurite_tome_core::{Spending, TomeId, Unprotected};
 use fulgurite_units::{ByteCount, Clock, Duration, UnixTime};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::limits::PUT_BYTES_MAX;
 use crate::remote::dial::BackoffLimits;
 use crate::remote::encoding::{decode, encode};
 use crate::remote::failure::error;
-use crate::remote::limits::{PART_BYTES, REPLY_BYTES_MAX, REQUESTS_MAX, ROUTE_MAX};
+use crate::remote::limits::{PART_BYTES, REPLY_BYTES_MAX, REQUESTS_MAX};
 use crate::remote::peer_network::encode_message;
+use crate::remote::queue::{QueueReceiver, QueueSender, queue};
 use crate::remote::session::{ActiveSession, RemotePeer, State, run};
 use crate::remote::tls::Tls;
-use crate::remote::wire::{Chunk, FromSet, Named, Nothing, PutPart, StatusReply, calls};
+use crate::remote::wire::{FromSet, Named, Nothing, PutPart, QueryPart, StatusReply, calls};
 use crate::{
     ObjectLocation, RemoteHandle, SetLink, TomeQuery, TomeReply, TomeRequest, TomeStatus,
     TomesError,
@@ -52,9 +53,9 @@ pub struct RemoteOptions {
 #[derive(Debug)]
 pub struct RemoteTome {
     peer: Arc<RemotePeer>,
-    outgoing: mpsc::Sender<FromSet>,
+    outgoing: QueueSender<FromSet>,
     /// Taken by `begin`.
-    waiting: Mutex<Option<mpsc::Receiver<FromSet>>>,
+    waiting: Mutex<Option<QueueReceiver<FromSet>>>,
     lost: AtomicU64,
     runtime: Handle,
 }
@@ -64,7 +65,7 @@ impl RemoteTome {
     #[must_use]
     pub fn new(options: RemoteOptions) -> Self {
         let RemoteOptions { tome, address, tls, backoff_limits, clock, runtime } = options;
-        let (outgoing, waiting) = mpsc::channel(ROUTE_MAX);
+        let (outgoing, waiting) = queue();
         let why = "it has not answered yet".to_owned();
         let state = Mutex::new(State::Away { since: clock.now(), why });
         let request_permits = Arc::new(Semaphore::new(REQUESTS_MAX));
@@ -90,7 +91,7 @@ impl RemoteTome {
     }
 
     fn enqueue(&self, outgoing: FromSet) {
-        if self.outgoing.try_send(outgoing).is_err() {
+        if !self.outgoing.send(outgoing) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -168,16 +169,17 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
             drop(permit);
         }
         TomeRequest::Get { name, is_own, reply } => {
-            let got = get(tome, &mut client, Named { name, is_own });
+            let got = get(tome, &mut client, Named { name, is_own, session });
             let _ = reply.send(until(tome, over, got).await);
         }
         TomeRequest::Delete { name, done } => {
-            let delete = client.unary::<calls::Delete>(Named { name, is_own: false });
+            let delete = client.unary::<calls::Delete>(Named { name, is_own: false, session });
             let delete = async { delete.await.map_err(|e| error(tome, &e)) };
             done.send(until(tome, over, delete).await.map(drop));
         }
         TomeRequest::Protected { name, reply } => {
-            let protected = client.unary::<calls::Protected>(Named { name, is_own: false });
+            let protected =
+                client.unary::<calls::Protected>(Named { name, is_own: false, session });
             let protected = async { protected.await.map_err(|e| error(tome, &e)) };
             let _ = reply.send(until(tome, over, protected).await.map(drop));
         }
@@ -190,7 +192,8 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
         }
         other => match other.into_query() {
             Ok((query, requester)) => {
-                requester.send(until(tome, over, send_query(tome, &mut client, query)).await);
+                let reply = send_query(tome, &mut client, session, query);
+                requester.send(until(tome, over, reply).await);
             }
             Err(other) => {
                 let what = "this request cannot be sent to a remote tome".to_owned();
@@ -204,12 +207,15 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
 async fn send_query(
     tome: TomeId,
     client: &mut Client,
+    session: u64,
     query: TomeQuery,
 ) -> Result<TomeReply, TomesError> {
     let unanswered = |why: String| TomesError::Unanswered { tome, why };
     let bytes = encode("a query", &query).map_err(|e| unanswered(e.to_string()))?;
-    let query = chunks(bytes, PART_BYTES).map(|bytes| Chunk { bytes });
-    let reply = client.streaming::<calls::Ask>(tokio_stream::iter(query)).await;
+    let first = QueryPart { session, ..QueryPart::default() };
+    let parts = chunks(bytes, PART_BYTES).map(|bytes| QueryPart { bytes, ..QueryPart::default() });
+    let parts = tokio_stream::iter(std::iter::once(first).chain(parts));
+    let reply = client.streaming::<calls::Ask>(parts).await;
     let mut reply = reply.map_err(|e| error(tome, &e))?;
     let bytes = collect(&mut reply, REPLY_BYTES_MAX, |chunk| chunk.bytes).await;
     let bytes = bytes.map_err(|e| error(tome, &e))?;

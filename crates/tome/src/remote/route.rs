@@ -4,15 +4,14 @@
 //! What does not fit is dropped and counted; messages on a connection that ended are lost as well.
 //! Not here: checking the sender of messages.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
-use crate::remote::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
+use crate::remote::queue::{QueueReceiver, QueueSender, queue};
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::wire::{Letter, calls};
 use crate::remote::{NetError, Result};
@@ -20,8 +19,7 @@ use crate::remote::{NetError, Result};
 /// The route to one tome. Dropping it ends what is in progress.
 #[derive(Debug)]
 pub(crate) struct Route {
-    letters: mpsc::Sender<Letter>,
-    bytes: Arc<AtomicUsize>,
+    letters: QueueSender<Letter>,
     lost: AtomicU64,
     _over: watch::Sender<()>,
 }
@@ -35,21 +33,15 @@ impl Route {
         backoff_limits: BackoffLimits,
         runtime: &Handle,
     ) -> Self {
-        let (letters, waiting) = mpsc::channel(ROUTE_MAX);
-        let bytes = Arc::<AtomicUsize>::default();
+        let (letters, waiting) = queue();
         let (over, ended) = watch::channel(());
-        let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
-        runtime.spawn(run(queue, ended, name, address, tls, backoff_limits));
-        Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
+        runtime.spawn(run(waiting, ended, name, address, tls, backoff_limits));
+        Self { letters, lost: AtomicU64::new(0), _over: over }
     }
 
     /// Queues a message if there is room; never blocks.
     pub(crate) fn send(&self, letter: Letter) {
-        let length = letter.body.len();
-        let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
-        let fits = waiting == 0 || waiting.saturating_add(length) <= ROUTE_BYTES_MAX;
-        if !fits || self.letters.try_send(letter).is_err() {
-            self.bytes.fetch_sub(length, Ordering::Relaxed);
+        if !self.letters.send(letter) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -60,22 +52,8 @@ impl Route {
     }
 }
 
-/// Waiting messages, and their size in bytes.
-struct Queue {
-    waiting: mpsc::Receiver<Letter>,
-    bytes: Arc<AtomicUsize>,
-}
-
-impl Queue {
-    async fn next(&mut self) -> Option<Letter> {
-        let letter = self.waiting.recv().await?;
-        self.bytes.fetch_sub(letter.body.len(), Ordering::Relaxed);
-        Some(letter)
-    }
-}
-
 async fn run(
-    mut queue: Queue,
+    mut queue: QueueReceiver<Letter>,
     mut ended: watch::Receiver<()>,
     name: PeerName,
     address: String,
@@ -108,7 +86,7 @@ async fn run(
 /// Sends messages until the connection ends.
 async fn forward(
     first: Letter,
-    queue: &mut Queue,
+    queue: &mut QueueReceiver<Letter>,
     was_there: &mut bool,
     name: PeerName,
     address: &str,

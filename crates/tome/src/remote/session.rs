@@ -20,7 +20,8 @@ use tonic::{Status, Streaming};
 
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::encoding::{self, decode, encode};
-use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX, ROUTE_MAX};
+use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX};
+use crate::remote::queue::QueueReceiver;
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::wire::{FromSet, ListRequest, Listed as WireObject, ToSet, calls};
 use crate::remote::{NetError, Result};
@@ -89,7 +90,7 @@ impl RemotePeer {
 pub(crate) async fn run(
     peer: Arc<RemotePeer>,
     set_link: Arc<SetLink>,
-    mut queue: mpsc::Receiver<FromSet>,
+    mut queue: QueueReceiver<FromSet>,
 ) {
     let mut backoff = Backoff::new(peer.backoff_limits);
     loop {
@@ -121,12 +122,12 @@ pub(crate) async fn run(
 async fn session(
     peer: &RemotePeer,
     set_link: &Arc<SetLink>,
-    queue: &mut mpsc::Receiver<FromSet>,
+    queue: &mut QueueReceiver<FromSet>,
     was_there: &mut bool,
 ) -> Result<()> {
     let mut client = dial(&peer.address, PeerName::Tome(peer.tome), &peer.tls).await?;
     let handshake = encode("a handshake", &set_link.handshake()?)?;
-    let (outgoing, stream) = mpsc::channel(ROUTE_MAX);
+    let (outgoing, stream) = mpsc::channel(1);
     // The first message always fits.
     let _ = outgoing.try_send(FromSet { introduction: handshake, ..FromSet::default() });
     let incoming = client.streaming::<calls::Session>(ReceiverStream::new(stream)).await;
@@ -135,7 +136,7 @@ async fn session(
     let first = first.ok_or(NetError::Ended { what: "no handshake reply".to_owned() })?;
     let reply: HandshakeReply = decode("a handshake reply", &first.greeting)?;
     // Messages from before the session are dropped: they were for the previous one.
-    while queue.try_recv().is_ok() {}
+    queue.clear();
     let objects = tokio::select! {
         objects = list(peer, &mut client) => objects?,
         ended = exchange(peer, set_link, queue, &outgoing, &mut incoming) => return ended,
@@ -186,7 +187,7 @@ async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<ListedObject
 async fn exchange(
     peer: &RemotePeer,
     set_link: &SetLink,
-    queue: &mut mpsc::Receiver<FromSet>,
+    queue: &mut QueueReceiver<FromSet>,
     outgoing: &mpsc::Sender<FromSet>,
     incoming: &mut Streaming<ToSet>,
 ) -> Result<()> {
@@ -194,7 +195,7 @@ async fn exchange(
         // Reserve first: messages for a stalled connection stay in the queue that counts drops.
         let next = async {
             let room = outgoing.reserve().await.ok()?;
-            Some((room, queue.recv().await?))
+            Some((room, queue.next().await?))
         };
         tokio::select! {
             next = next => match next {

@@ -16,18 +16,18 @@ use fulgurite_rpc::{Replies, chunks, collect, collect_exactly};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Duration, TomeSetId, UnixTime};
 use futures::stream::{self, StreamExt as _};
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::watch;
 use tonic::{Request, Status, Streaming};
 
 use crate::remote::encoding::{self, decode, encode};
 use crate::remote::failure::status;
-use crate::remote::limits::{PAGE_MAX, PART_BYTES, REPLY_BYTES_MAX, ROUTE_MAX};
+use crate::remote::limits::{PAGE_MAX, PART_BYTES, REPLY_BYTES_MAX};
 use crate::remote::peer_network::PeerNetwork;
+use crate::remote::queue::{QueueReceiver, queue};
 use crate::remote::tls::PeerName;
 use crate::remote::wire::{
     Chunk, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, PutReply,
-    StatusReply, ToSet, Tome,
+    QueryPart, StatusReply, ToSet, Tome,
 };
 use crate::remote::{NetError, Result};
 use crate::{Session, SetHandshake, StandaloneTome, TomeStatus, TomesError};
@@ -165,11 +165,10 @@ impl Tome for Served {
         let standalone = self.opened(Some(set_handshake.clone())).await.map_err(|e| status(&e))?;
         let (session, reply) =
             standalone.begin_session(&set_handshake).await.map_err(|e| status(&e))?;
-        let (answers, stream) = mpsc::channel(ROUTE_MAX);
+        let (answers, waiting) = queue();
         let greeting = encode("a handshake reply", &reply).map_err(invalid)?;
         let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
-        // The first message always fits.
-        let _ = answers.try_send(Ok(greeting));
+        answers.send(greeting);
         if !self.peer_network.session_started(session.0, answers) {
             return Err(status(&session.over(self.tome)));
         }
@@ -181,7 +180,8 @@ impl Tome for Served {
             }
             served.peer_network.end_session(session.0);
         });
-        Ok(ReceiverStream::new(stream).boxed())
+        let next = async |mut waiting: QueueReceiver<_>| Some((Ok(waiting.next().await?), waiting));
+        Ok(stream::unfold(waiting, next).boxed())
     }
 
     async fn put(self: &Arc<Self>, parts: Request<Streaming<PutPart>>) -> RpcResult<PutReply> {
@@ -200,23 +200,31 @@ impl Tome for Served {
     }
 
     /// Answers any other query of the set.
-    async fn ask(self: &Arc<Self>, parts: Request<Streaming<Chunk>>) -> RpcResult<Replies<Chunk>> {
+    async fn ask(
+        self: &Arc<Self>,
+        parts: Request<Streaming<QueryPart>>,
+    ) -> RpcResult<Replies<Chunk>> {
         let standalone = self.authorize(&parts)?;
-        let query = collect(&mut parts.into_inner(), REPLY_BYTES_MAX, |chunk| chunk.bytes).await?;
+        let mut parts = parts.into_inner();
+        let first = parts.message().await?.ok_or_else(|| refused("the query has no content"))?;
+        let query = collect(&mut parts, REPLY_BYTES_MAX, |part| part.bytes).await?;
         let query = encoding::query(&query).map_err(invalid)?;
-        let reply = standalone.answer(query).await.map_err(|e| status(&e))?;
+        let reply = standalone.answer(Session(first.session), query).await;
+        let reply = reply.map_err(|e| status(&e))?;
         Ok(in_chunks(encode("an answer", &reply).map_err(invalid)?))
     }
 
     async fn get(self: &Arc<Self>, named: Request<Named>) -> RpcResult<Replies<Chunk>> {
         let standalone = self.authorize(&named)?;
-        let Named { name, is_own } = named.into_inner();
+        let Named { name, is_own, .. } = named.into_inner();
         let object = standalone.get(name, is_own).await.map_err(|e| status(&e))?;
         Ok(in_chunks(object.into()))
     }
 
     async fn delete(self: &Arc<Self>, named: Request<Named>) -> RpcResult<Nothing> {
-        let done = self.authorize(&named)?.delete(named.into_inner().name).await;
+        let standalone = self.authorize(&named)?;
+        let Named { name, session, .. } = named.into_inner();
+        let done = standalone.delete(Session(session), name).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 

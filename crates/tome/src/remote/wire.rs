@@ -20,8 +20,8 @@ service Tome {
   rpc Protected(Named) returns (Nothing) => protected;
   rpc Status(Nothing) returns (StatusReply) => status;
   rpc List(ListRequest) returns (ListReply) => list;
-  // Any other query of a set: a query and its reply, in chunks; each begins with its version.
-  rpc Ask(stream Chunk) returns (stream Chunk) => ask;
+  // Any other query of a set: a query and its reply, in parts; each begins with its version.
+  rpc Ask(stream QueryPart) returns (stream Chunk) => ask;
 }
 
 // No content.
@@ -70,9 +70,17 @@ message Named {
   string name = 1;
   // For reads: the writer reads its object back.
   bool is_own = 2;
+  // For removals.
+  uint64 session = 3;
 }
 
-// A part of an object, a query or a reply.
+// A part of a query. The first one has the session, and no bytes.
+message QueryPart {
+  uint64 session = 1;
+  bytes bytes = 2;
+}
+
+// A part of an object or a reply.
 message Chunk {
   bytes bytes = 1;
 }

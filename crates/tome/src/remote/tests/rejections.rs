@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use fulgurite_rpc::Client;
 use fulgurite_rpc::testing::{Authority, anonymous_client};
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::{Epoch, GroupId, TomeId};
 use fulgurite_units::TomeSetId;
+use futures::FutureExt as _;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -14,10 +16,11 @@ use tonic::Code;
 
 use super::world::{BACKOFF_LIMITS, BLOCK, World, draw, noise};
 use crate::remote::dial::dial;
-use crate::remote::limits::ROUTE_MAX;
+use crate::remote::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
 use crate::remote::peer_network::{PeerNetwork, encode_message};
+use crate::remote::queue::queue;
 use crate::remote::route::Route;
-use crate::remote::wire::{FromSet, Letter, Named, Nothing, PutPart, calls};
+use crate::remote::wire::{FromSet, Letter, Named, Nothing, PutPart, QueryPart, calls};
 use crate::remote::{PeerName, Tls};
 use crate::{Network, TomeSet};
 
@@ -181,29 +184,50 @@ async fn set_sends_only_for_local_tomes_and_new_session_ends_old() {
     let mut incoming = client.streaming::<calls::Session>(session).await.unwrap();
     let later = incoming.message().await.unwrap().unwrap();
     assert!(later.session > greeting.session);
-    // A put of the previous session is refused, and nothing is put.
-    let part = |session| {
-        let name = "late".to_owned();
-        PutPart { session, name, length: 1, ..PutPart::default() }
-    };
-    let parts =
-        vec![part(greeting.session), PutPart { bytes: vec![1].into(), ..PutPart::default() }];
-    let late = client.client_streaming::<calls::Put>(tokio_stream::iter(parts)).await.unwrap_err();
-    let late = crate::remote::failure::error(tome, &late);
-    assert!(late.to_string().contains("its set has started another session"), "{late}");
+    check_late_changes(&mut client, tome, (greeting.session, later.session)).await;
     // Only the set may put.
     let tls = world.tls(PeerName::Tome(TomeId::new(3)));
     let mut other = dial(&address, PeerName::Tome(tome), &tls).await.unwrap();
-    let parts = tokio_stream::iter(vec![part(later.session)]);
+    let parts = tokio_stream::iter(vec![first_part(later.session)]);
     let put = other.client_streaming::<calls::Put>(parts).await.unwrap_err();
     assert_eq!(put.code(), Code::PermissionDenied);
     let session = tokio_stream::iter(vec![first.clone()]);
     let session = other.streaming::<calls::Session>(session).await.unwrap_err();
     assert_eq!(session.code(), Code::PermissionDenied);
-    let named = Named { name: "first".to_owned(), is_own: false };
-    let read = other.server_streaming::<calls::Get>(named).await.unwrap_err();
+    let read =
+        other.server_streaming::<calls::Get>(named("first", later.session)).await.unwrap_err();
     assert_eq!(read.code(), Code::PermissionDenied);
     drop((outgoing, incoming));
+}
+
+fn first_part(session: u64) -> PutPart {
+    PutPart { session, name: "late".to_owned(), length: 1, ..PutPart::default() }
+}
+
+fn named(name: &str, session: u64) -> Named {
+    Named { name: name.to_owned(), is_own: false, session }
+}
+
+/// Checks that changes of a session that is over are refused, and those of a later one are not.
+async fn check_late_changes(client: &mut Client, tome: TomeId, (over, later): (u64, u64)) {
+    let check = |late: tonic::Status| {
+        let late = crate::remote::failure::error(tome, &late);
+        assert!(late.to_string().contains("its set has started another session"), "{late}");
+    };
+    let parts = [first_part(over), PutPart { bytes: vec![1].into(), ..PutPart::default() }];
+    check(client.client_streaming::<calls::Put>(tokio_stream::iter(parts)).await.unwrap_err());
+    check(client.unary::<calls::Delete>(named("first", over)).await.unwrap_err());
+    let query = crate::TomeQuery::Absent { tomes: [FIRST].into() };
+    let query = crate::remote::encoding::encode("a query", &query).unwrap();
+    let mut ask = async |session| {
+        let first = QueryPart { session, ..QueryPart::default() };
+        let parts = [first, QueryPart { bytes: query.clone(), ..QueryPart::default() }];
+        client.streaming::<calls::Ask>(tokio_stream::iter(parts)).await
+    };
+    check(ask(over).await.unwrap_err());
+    assert!(ask(later).await.is_ok());
+    let none = client.unary::<calls::Delete>(named("none", later)).await.unwrap_err();
+    assert_eq!(none.code(), Code::NotFound);
 }
 
 #[tokio::test]
@@ -230,18 +254,33 @@ async fn full_queue_drops_and_counts_without_blocking() {
 #[test]
 fn older_session_does_not_replace_a_newer_one() {
     let peer_network = PeerNetwork::new(TomeSetId::from_bytes([7; 16]), BTreeMap::new());
-    let (answers, mut second) = tokio::sync::mpsc::channel(4);
+    let (answers, mut second) = queue();
     assert!(peer_network.session_started(2, answers));
-    let (answers, _first) = tokio::sync::mpsc::channel(4);
+    let (answers, _first) = queue();
     assert!(!peer_network.session_started(1, answers));
     peer_network.end_session(1);
     peer_network.send(TomeId::new(3), FIRST, learned(0));
-    assert!(second.try_recv().is_ok());
-    let (answers, mut third) = tokio::sync::mpsc::channel(4);
+    assert!(second.next().now_or_never().flatten().is_some());
+    let (answers, mut third) = queue();
     assert!(peer_network.session_started(3, answers));
     peer_network.send(TomeId::new(3), FIRST, learned(0));
-    assert!(third.try_recv().is_ok() && second.try_recv().is_err());
+    assert!(third.next().now_or_never().flatten().is_some());
+    assert_eq!(second.next().now_or_never(), Some(None), "it is over");
     assert_eq!(peer_network.lost(), 0);
+}
+
+#[test]
+fn queue_is_bounded_in_bytes() {
+    let (sender, mut receiver) = queue();
+    let letter = |bytes: usize| Letter { body: vec![0; bytes].into(), ..Letter::default() };
+    assert!(sender.send(letter(ROUTE_BYTES_MAX / 2)));
+    assert!(!sender.send(letter(ROUTE_BYTES_MAX / 2)), "with what is around it there is no room");
+    assert!(sender.send(letter(ROUTE_BYTES_MAX / 4)));
+    assert!(receiver.next().now_or_never().flatten().is_some());
+    assert!(sender.send(letter(ROUTE_BYTES_MAX / 2)));
+    receiver.clear();
+    assert!(sender.send(letter(ROUTE_BYTES_MAX + 1)), "one message always fits");
+    assert!(!sender.send(letter(0)));
 }
 
 #[tokio::test]
