@@ -31,9 +31,9 @@ pub use limits::ConnectionLimits;
 pub use protobuf::Call;
 #[doc(hidden)]
 pub use protobuf::labels;
-#[doc(hidden)]
-pub use server::server_side;
 pub use server::{Replies, Server, ServerOptions, bind};
+#[doc(hidden)]
+pub use server::{server_side, with_permit};
 pub use tls::{Identity, TlsFiles, dns_names, read_file};
 #[doc(hidden)]
 pub use {http, prost, tokio, tonic, tower};

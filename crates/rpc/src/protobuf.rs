@@ -64,7 +64,7 @@ macro_rules! protobuf {
 
         /// Answers the calls of the service.
         pub(crate) trait $service: Send + Sync + 'static {
-            /// Admits a call with this name; the permit is held until the call is answered.
+            /// Admits a call with this name; the permit is held until the last reply.
             fn admit(
                 self: &std::sync::Arc<Self>,
                 _call: &'static str,
@@ -90,12 +90,14 @@ macro_rules! protobuf {
         ) -> $crate::http::Response<$crate::tonic::body::Body> {
             match request.uri().path() {
                 $(<calls::$call as $crate::Call>::PATH => {
-                    let _permit = service.admit(stringify!($call)).await;
+                    let permit = std::sync::Arc::new(service.admit(stringify!($call)).await);
                     let call = $crate::tower::service_fn(move |request| {
                         let service = std::sync::Arc::clone(&service);
+                        let permit = std::sync::Arc::clone(&permit);
                         async move {
-                            let reply = $service::$method(&service, request).await;
-                            reply.map($crate::tonic::Response::new)
+                            let reply = $service::$method(&service, request).await?;
+                            let reply = $crate::protobuf!(@permit permit reply ($($reply)+));
+                            Ok($crate::tonic::Response::new(reply))
                         }
                     });
                     let mut grpc = $crate::server_side::<calls::$call>(message_bytes_max);
@@ -127,6 +129,14 @@ macro_rules! protobuf {
     (@answer $grpc:ident $call:ident $request:ident ($_q:ident) ($_a:ident)) => {
         $grpc.unary($call, $request).await
     };
+
+    (@permit $permit:ident $reply:ident (stream $_a:ident)) => {
+        $crate::with_permit($reply, $permit)
+    };
+    (@permit $permit:ident $reply:ident ($_a:ident)) => {{
+        drop($permit);
+        $reply
+    }};
 
     // The fields of a message, one after the other: first the label, then the type.
     (@fields $message:ident [$($done:tt)*]) => {

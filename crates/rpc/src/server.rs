@@ -11,7 +11,7 @@ use fulgurite_accept::{Handshake, HandshakeLimits, Peer, PeerPermit, admit_peers
 use fulgurite_units::error_chain;
 use futures::stream::{BoxStream, StreamExt as _};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -44,6 +44,8 @@ pub struct ServerOptions<P> {
     pub handshakes: HandshakeLimits,
     /// Limits of each connection.
     pub connection: ConnectionLimits,
+    /// How long a call may take until its reply begins, with all that its client sends.
+    pub call_timeout: Option<Duration>,
     /// Returns what is known of the peer with this certificate, or why it is refused.
     pub peer: P,
     /// Stops the server once it is true.
@@ -77,13 +79,15 @@ impl Server {
         A: Fn(http::Request<Body>) -> F + Clone + Send + 'static,
         F: Future<Output = http::Response<Body>> + Send + 'static,
     {
-        let ServerOptions { listener, identity, handshakes, connection, peer, stop } = options;
+        let ServerOptions { listener, identity, handshakes, connection, call_timeout, peer, stop } =
+            options;
         let address = listener.local_addr();
         let address =
             address.map_err(|source| RpcError::Listen { address: what.to_owned(), source })?;
         let handshake = handshake(identity, connection, peer);
         let (incoming, accept) = admit_peers(listener, handshakes, handshake, stop.subscribe());
-        let serve = tokio::spawn(serve(answer, incoming, connection, stop.subscribe()));
+        let limits = (connection, call_timeout);
+        let serve = tokio::spawn(serve(answer, incoming, limits, stop.subscribe()));
         Ok(Self { address, stop, tasks: [accept, serve] })
     }
 
@@ -140,7 +144,7 @@ where
 async fn serve<I, A, F>(
     answer: A,
     incoming: mpsc::Receiver<Peer<(TlsStream<TcpStream>, I)>>,
-    limits: ConnectionLimits,
+    (limits, call_timeout): (ConnectionLimits, Option<Duration>),
     mut stopping: watch::Receiver<bool>,
 ) where
     I: Clone + Send + Sync + Unpin + 'static,
@@ -159,7 +163,11 @@ async fn serve<I, A, F>(
         let context = ConnectedPeer { peer, _permit: permit };
         Ok::<_, io::Error>(ContextStream { stream, context, on_error: |_, _| {} })
     });
-    let serving = tonic::transport::Server::builder()
+    let mut server = tonic::transport::Server::builder();
+    if let Some(call_timeout) = call_timeout {
+        server = server.timeout(call_timeout);
+    }
+    let serving = server
         .max_concurrent_streams(limits.streams)
         .initial_stream_window_size(limits.window_bytes)
         .initial_connection_window_size(limits.connection_window_bytes)
@@ -183,6 +191,15 @@ impl<S, I: Clone + Send + Sync + 'static> Connected for ContextStream<S, Connect
     fn connect_info(&self) -> I {
         self.context.peer.clone()
     }
+}
+
+/// Returns a stream of replies that holds a permit.
+#[doc(hidden)]
+pub fn with_permit<T: 'static>(
+    replies: Replies<T>,
+    permit: Arc<Option<OwnedSemaphorePermit>>,
+) -> Replies<T> {
+    replies.inspect(move |_| _ = &permit).boxed()
 }
 
 /// Returns the server's side of a call whose messages are at most this long.

@@ -1,5 +1,5 @@
-//! Mutual TLS: both sides show a certificate of the same authority. TLS 1.3 only. Keys are never
-//! shown.
+//! Mutual TLS: both sides show a certificate of the same authority, on every connection. TLS 1.3
+//! only. Keys are never shown.
 
 use std::fmt;
 use std::io;
@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use serde::Deserialize;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -77,6 +78,10 @@ impl Identity {
             .map_err(|error| RpcError::tls(&error))?;
         accepts.alpn_protocols = vec![ALPN.to_vec()];
         connects.alpn_protocols = vec![ALPN.to_vec()];
+        // A resumed session would not check whether certificates have expired since.
+        accepts.send_tls13_tickets = 0;
+        accepts.session_storage = Arc::new(NoServerSessionStorage {});
+        connects.resumption = Resumption::disabled();
         let acceptor = TlsAcceptor::from(Arc::new(accepts));
         Ok(Self { acceptor, connector: TlsConnector::from(Arc::new(connects)), names })
     }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use fulgurite_rpc::Call as _;
 use fulgurite_rpc::prost::Message as _;
 use fulgurite_rpc::tonic::{Request, Status, body::Body};
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::wire::{Inner, Outer, Sums, answer, calls};
 
@@ -14,6 +17,7 @@ mod wire {
 
     service Sums {
       rpc Sum(Outer) returns (Inner) => sum;
+      rpc Count(Inner) returns (stream Inner) => count;
     }
 
     message Outer {
@@ -33,12 +37,30 @@ mod wire {
     }
 }
 
-struct Service;
+struct Service {
+    permits: Arc<Semaphore>,
+}
 
 impl Sums for Service {
+    async fn admit(self: &Arc<Self>, _: &'static str) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.permits).acquire_owned().await.ok()
+    }
+
+    async fn count(
+        self: &Arc<Self>,
+        request: Request<Inner>,
+    ) -> Result<fulgurite_rpc::Replies<Inner>, Status> {
+        let all = 0..request.into_inner().sum;
+        Ok(futures::stream::iter(all.map(|sum| Ok(Inner { sum }))).boxed())
+    }
+
     async fn sum(self: &Arc<Self>, request: Request<Outer>) -> Result<Inner, Status> {
         Ok(Inner { sum: u64::from(request.into_inner().small) })
     }
+}
+
+fn service() -> Arc<Service> {
+    Arc::new(Service { permits: Arc::new(Semaphore::new(1)) })
 }
 
 #[test]
@@ -66,9 +88,30 @@ async fn calls_have_paths_and_unknown_ones_are_unimplemented() {
     assert_eq!(calls::Sum::PATH, "/fulgurite.test.v1.Sums/Sum");
     let code = async |path: &str| {
         let request = http::Request::post(path).body(Body::empty());
-        let reply = answer(Arc::new(Service), 1000, request.expect("a request")).await;
+        let reply = answer(service(), 1000, request.expect("a request")).await;
         reply.headers()["grpc-status"].as_bytes().to_vec()
     };
     assert_eq!(code("/fulgurite.test.v1.Sums/Other").await, b"12", "unimplemented");
     assert_eq!(code(calls::Sum::PATH).await, b"13", "a call without a request");
+}
+
+#[tokio::test]
+async fn permit_of_a_streaming_reply_is_held_until_its_end() {
+    let service = service();
+    // A message with its length in front.
+    let body = Body::new(Full::new(prost_bytes(&Inner { sum: 2 })));
+    let request = http::Request::post(calls::Count::PATH).body(body).expect("a request");
+    let mut reply = answer(Arc::clone(&service), 1000, request).await;
+    assert_eq!(service.permits.available_permits(), 0);
+    let first = reply.body_mut().frame().await.expect("a frame").expect("a reply");
+    assert!(first.is_data());
+    assert_eq!(service.permits.available_permits(), 0);
+    drop(reply);
+    assert_eq!(service.permits.available_permits(), 1);
+}
+
+fn prost_bytes(message: &Inner) -> bytes::Bytes {
+    let message = message.encode_to_vec();
+    let length = u32::try_from(message.len()).expect("a short message");
+    [&[0], &length.to_be_bytes()[..], &message].concat().into()
 }

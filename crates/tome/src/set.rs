@@ -526,13 +526,14 @@ impl TomeSet {
     pub fn stop(&self) {
         self.room.close();
         self.degraded_reads.stop();
+        // Threads that wait for an answer of a remote tome get an error.
+        self.remotes.handles().for_each(|(_, handle)| handle.stop());
         self.inventory_runner.stop();
         self.mover.stop();
         for handle in self.tomes.values() {
             match handle {
                 TomeHandle::Live(driver) => driver.stop(),
-                TomeHandle::Remote(RemoteDriver(handle)) => handle.stop(),
-                TomeHandle::Lost(_) => {}
+                TomeHandle::Remote(_) | TomeHandle::Lost(_) => {}
             }
         }
         self.token_manager.stop();

@@ -17,7 +17,7 @@ use fulgurite_units::error_chain;
 use futures::stream::{self, Stream, StreamExt as _};
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout};
-use tonic::{Code, ConnectError, Request, Status, Streaming};
+use tonic::{Code, ConnectError, Request, Status, Streaming, TimeoutExpired};
 
 use crate::remote::limits::{CONNECTION, VERSION, WIRE_BYTES_MAX};
 use crate::remote::refusals::{DialError, connection_error, handshake_error};
@@ -346,7 +346,7 @@ impl Link {
         if status.code() == Code::Unimplemented {
             return CallError::NotSent(wrong_version(authority, "one without this call"));
         }
-        if status.code() != Code::DeadlineExceeded {
+        if !is_timeout(status) {
             self.mark_closed(number);
         }
         let why = format!("the node at {authority}: {}", describe(status));
@@ -389,6 +389,16 @@ fn wrong_version(authority: &str, found: &str) -> LinkError {
          run the same release at both ends",
         env!("CARGO_PKG_VERSION")
     )))
+}
+
+/// Whether a call took too long, on a connection that still works. tonic reports its own timeout as
+/// a cancellation.
+pub(crate) fn is_timeout(status: &Status) -> bool {
+    match status.code() {
+        Code::DeadlineExceeded => true,
+        Code::Cancelled => status.message() == TimeoutExpired(()).to_string(),
+        _ => false,
+    }
 }
 
 /// Whether the request was not sent because the connection had already ended.

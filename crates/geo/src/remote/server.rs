@@ -18,6 +18,7 @@ use crate::remote::limits::{CONNECTION, HANDSHAKE_LIMITS, STOP_TIMEOUT, WIRE_BYT
 use crate::remote::node_state::NodeState;
 use crate::remote::stores::Stores;
 use crate::remote::{Result, wire};
+use crate::stores::limits::BLOB_TIMEOUT;
 use crate::stores::{Entropy, RuntimeBackoff};
 
 /// Options to start a node.
@@ -64,6 +65,8 @@ impl Node {
             identity: tls,
             handshakes: HANDSHAKE_LIMITS,
             connection: CONNECTION,
+            // Otherwise a client that opens calls and sends nothing would take all permits.
+            call_timeout: Some(BLOB_TIMEOUT),
             peer: |_: &_| Ok(()),
             stop: watch::Sender::new(false),
         };

@@ -13,10 +13,10 @@ use fulgurite_rpc::prost::Message as _;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::mpsc;
 use tokio::sync::oneshot::error::TryRecvError;
-use tonic::{Code, Request};
+use tonic::{Code, Request, Status, TimeoutExpired};
 
 use crate::remote::limits::VERSION;
-use crate::remote::link::{LinkError, check_opened};
+use crate::remote::link::{LinkError, check_opened, is_timeout};
 use crate::remote::node_state::{NodeState, replies_of};
 use crate::remote::stores::Stores;
 use crate::remote::wire::{Keyed, Node as _, OpenReply, OpenRequest, StepReply, StepRequest};
@@ -129,6 +129,14 @@ async fn replies_of_a_failed_task_end_with_an_error() {
     assert_eq!(dropped.try_recv(), Err(TryRecvError::Empty));
     drop(replies);
     assert!(dropped.await.is_err());
+}
+
+#[test]
+fn timeout_does_not_close_a_connection() {
+    assert!(is_timeout(&Status::deadline_exceeded("")));
+    assert!(is_timeout(&Status::from_error(Box::new(TimeoutExpired(())))));
+    assert!(!is_timeout(&Status::cancelled("the connection was reset")));
+    assert!(!is_timeout(&Status::unavailable("Timeout expired")));
 }
 
 #[test]

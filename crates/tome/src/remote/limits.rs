@@ -36,8 +36,13 @@ pub const HANDSHAKES: HandshakeLimits = HandshakeLimits {
 };
 /// Streams of one connection.
 pub const STREAMS_MAX: u32 = 1024;
-/// Time limit for a connection with its handshake, and for the first answer on it.
+/// Time limit for a connection with its handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for the first answer of a session, before which a tome may be created on a disk that
+/// has to spin up.
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time limit for queries that wait for no disk, and for removals.
+pub const QUERY_TIMEOUT: Duration = Duration::from_secs(300);
 /// Heartbeat interval on an idle connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// A connection is closed when the peer's kernel does not acknowledge sent data for this long. An

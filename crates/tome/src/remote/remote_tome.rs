@@ -21,7 +21,7 @@ use crate::limits::PUT_BYTES_MAX;
 use crate::remote::dial::BackoffLimits;
 use crate::remote::encoding::{decode, encode};
 use crate::remote::failure::error;
-use crate::remote::limits::{PART_BYTES, REPLY_BYTES_MAX, REQUESTS_MAX};
+use crate::remote::limits::{PART_BYTES, QUERY_TIMEOUT, REPLY_BYTES_MAX, REQUESTS_MAX};
 use crate::remote::peer_network::encode_message;
 use crate::remote::queue::{QueueReceiver, QueueSender, queue};
 use crate::remote::session::{ActiveSession, RemotePeer, State, run};
@@ -175,7 +175,7 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
         TomeRequest::Delete { name, done } => {
             let delete = client.unary::<calls::Delete>(Named { name, is_own: false, session });
             let delete = async { delete.await.map_err(|e| error(tome, &e)) };
-            done.send(until(tome, over, delete).await.map(drop));
+            done.send(until(tome, over, in_time(tome, delete)).await.map(drop));
         }
         TomeRequest::Protected { name, reply } => {
             let protected =
@@ -186,14 +186,21 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
         TomeRequest::Status(reply) => {
             let status = client.unary::<calls::Status>(Nothing {});
             let status = async { status.await.map_err(|e| error(tome, &e)) };
-            if let Ok(status) = until(tome, over, status).await {
+            if let Ok(status) = until(tome, over, in_time(tome, status)).await {
                 let _ = reply.send(status_of(tome, status));
             }
         }
         other => match other.into_query() {
             Ok((query, requester)) => {
+                let may_wait = matches!(
+                    query,
+                    TomeQuery::Hold { .. } | TomeQuery::Scrub | TomeQuery::Check { .. }
+                );
                 let reply = send_query(tome, &mut client, session, query);
-                requester.send(until(tome, over, reply).await);
+                requester.send(match may_wait {
+                    true => until(tome, over, reply).await,
+                    false => until(tome, over, in_time(tome, reply)).await,
+                });
             }
             Err(other) => {
                 let what = "this request cannot be sent to a remote tome".to_owned();
@@ -235,6 +242,15 @@ async fn until<T>(
             Err(TomesError::Unanswered { tome, why })
         }
     }
+}
+
+/// Runs a call that waits for no disk: the thread that moves member slots waits for its answer.
+async fn in_time<T>(
+    tome: TomeId,
+    call: impl Future<Output = Result<T, TomesError>>,
+) -> Result<T, TomesError> {
+    let timed_out = |_| Err(TomesError::Unanswered { tome, why: "no answer in time".to_owned() });
+    tokio::time::timeout(QUERY_TIMEOUT, call).await.unwrap_or_else(timed_out)
 }
 
 async fn put(

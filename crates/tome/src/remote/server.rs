@@ -106,6 +106,8 @@ impl TomeServer {
                 identity: tls.identity(),
                 handshakes: HANDSHAKES,
                 connection: CONNECTION,
+                // Sessions last, and puts and reads wait for disks.
+                call_timeout: None,
                 peer: move |stream: &_| tls.peer_name(stream).map_err(|error| error.to_string()),
                 stop,
             };

@@ -15,12 +15,13 @@ use fulgurite_rpc::Client;
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{Clock, TomeSetId, UnixTime};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::encoding::{self, decode, encode};
-use crate::remote::limits::{PAGE_MAX, REQUESTS_MAX};
+use crate::remote::limits::{GREETING_TIMEOUT, PAGE_MAX, REQUESTS_MAX};
 use crate::remote::queue::QueueReceiver;
 use crate::remote::tls::{PeerName, Tls};
 use crate::remote::wire::{FromSet, ListRequest, Listed as WireObject, ToSet, calls};
@@ -130,10 +131,14 @@ async fn session(
     let (outgoing, stream) = mpsc::channel(1);
     // The first message always fits.
     let _ = outgoing.try_send(FromSet { introduction: handshake, ..FromSet::default() });
-    let incoming = client.streaming::<calls::Session>(ReceiverStream::new(stream)).await;
-    let mut incoming = incoming.map_err(|e| net_error(peer, &e))?;
-    let first = incoming.message().await.map_err(|e| net_error(peer, &e))?;
-    let first = first.ok_or(NetError::Ended { what: "no handshake reply".to_owned() })?;
+    let greeting = async {
+        let mut incoming = client.streaming::<calls::Session>(ReceiverStream::new(stream)).await?;
+        Ok((incoming.message().await?, incoming))
+    };
+    let none = || NetError::Ended { what: "no handshake reply".to_owned() };
+    let greeting = timeout(GREETING_TIMEOUT, greeting).await.map_err(|_| none())?;
+    let (first, mut incoming) = greeting.map_err(|e| net_error(peer, &e))?;
+    let first = first.ok_or_else(none)?;
     let reply: HandshakeReply = decode("a handshake reply", &first.greeting)?;
     // Messages from before the session are dropped: they were for the previous one.
     queue.clear();
