@@ -13,7 +13,7 @@ use fulgurite_tome_core::TomeId;
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::token::FromTokenManager;
 use fulgurite_units::TomeSetId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use crate::driver::{Done, Driver, DriverMessage, ObjectPage, Reply, TomeRequest, TomeStatus};
 use crate::handshake::{HandshakeReply, SetHandshake};
@@ -110,18 +110,23 @@ impl StandaloneTome {
         self.driver.wait_until_probed().await;
     }
 
-    /// Reserves memory for this many bytes, before they are received.
+    /// Reserves memory for this many bytes, before they are received. It does not wait: bytes of puts
+    /// that wait would fill the window of their connection, and nothing else could pass it.
     ///
     /// # Errors
-    /// Kind `Invalid` when it is more than the limit, and [`TomesError::Stopped`].
-    pub async fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
+    /// Kind `Invalid` when it is more than the limit, [`TomesError::Busy`] when too much is in use,
+    /// and [`TomesError::Stopped`].
+    pub fn room(&self, bytes: u64) -> Result<OwnedSemaphorePermit> {
         if bytes > PUT_BYTES_MAX.get() {
             let what = format!("{bytes} bytes are more than the limit for puts");
             return Err(TomesError::Invalid { what });
         }
         let grains = u32::try_from(bytes.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.room).acquire_many_owned(grains).await;
-        permit.map_err(|_| TomesError::Stopped)
+        let permit = Arc::clone(&self.room).try_acquire_many_owned(grains);
+        permit.map_err(|refused| match refused {
+            TryAcquireError::NoPermits => TomesError::Busy { tome: self.identity.tome },
+            TryAcquireError::Closed => TomesError::Stopped,
+        })
     }
 
     /// Puts an object of a session, to no group that has an avoided tome; it is `local` when this

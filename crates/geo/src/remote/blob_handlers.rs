@@ -1,6 +1,7 @@
 //! What a node's answers about blobs need. Blobs are buffered whole while they are written or read,
-//! as the stores' interface requires. The total of all buffers is limited; further calls wait
-//! (back-pressure).
+//! as the stores' interface requires. The total of all buffers is limited. Further reads wait;
+//! further writes are throttled, since bytes that wait would fill the window of their connection,
+//! and nothing else could pass it.
 
 use std::sync::Arc;
 
@@ -23,15 +24,18 @@ impl NodeState {
         Ok((self.stores.blobs(false).await?, key))
     }
 
-    /// Reserves buffer space for this many bytes of a blob.
-    pub(crate) async fn buffer_space(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
-        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if length > BLOB_BYTES_MAX {
-            return Err(wire_errors::encode_blob_error(BlobError::TooLarge(length)));
-        }
-        let units = u32::try_from(length.div_ceil(BUFFER_UNIT_BYTES)).unwrap_or(u32::MAX);
+    /// Reserves buffer space for this many bytes of a blob that is read.
+    async fn buffer_space(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
+        let units = buffer_units(bytes)?;
         let buffer_space = Arc::clone(&self.buffer_permits).acquire_many_owned(units).await;
         buffer_space.map_err(|_| wire_errors::unavailable("the node is being stopped"))
+    }
+
+    /// Reserves buffer space for this many bytes of a blob that is written, without waiting.
+    pub(crate) fn free_buffer_space(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Failure> {
+        let units = buffer_units(bytes)?;
+        let buffer_space = Arc::clone(&self.buffer_permits).try_acquire_many_owned(units);
+        buffer_space.map_err(|_| wire_errors::encode_blob_error(BlobError::Throttled(None)))
     }
 
     /// Reads a blob, or bytes of it, with the buffer space that it takes.
@@ -54,6 +58,14 @@ impl NodeState {
         }
         Ok((body, buffer_space))
     }
+}
+
+fn buffer_units(bytes: u64) -> Result<u32, Failure> {
+    let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if length > BLOB_BYTES_MAX {
+        return Err(wire_errors::encode_blob_error(BlobError::TooLarge(length)));
+    }
+    Ok(u32::try_from(length.div_ceil(BUFFER_UNIT_BYTES)).unwrap_or(u32::MAX))
 }
 
 /// Sends metadata of blobs, in messages of limited length.

@@ -3,26 +3,40 @@
 use std::iter;
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use fulgurite_rpc::chunks;
 use fulgurite_units::{ByteCount, UnixTime};
 use futures::stream::{self, BoxStream, Stream, StreamExt as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::remote::limits::PART_BYTES;
+use crate::remote::limits::{BACKOFF_MIN, PART_BYTES, THROTTLED_BACKOFF_MAX};
 use crate::remote::link::{CallError, Link, into_blob_read_error, to_blob_error};
 use crate::remote::wire::{
     CreatePart, Failure, GetPart, GetRequest, Keyed, ListRequest, Meta, MetasReply, calls,
 };
 use crate::remote::wire_errors::decode_blob_error;
 use crate::stores::limits::{ANSWER_TIMEOUT, BLOB_BYTES_MAX, BLOB_TIMEOUT};
-use crate::stores::{Blob, BlobError, BlobMeta, Cause, Key};
+use crate::stores::{Backoff, Blob, BlobError, BlobMeta, Cause, Key};
 
 /// Client of the blobs that a node serves.
 pub(crate) struct NodeBlobs {
     pub(crate) link: Link,
+    pub(crate) backoff: Arc<dyn Backoff>,
+}
+
+impl NodeBlobs {
+    async fn send(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
+        let (key, length) = (key.as_str().to_owned(), body.len() as u64);
+        let first = CreatePart { key, length, bytes: Bytes::new() };
+        let part = |bytes| CreatePart { bytes, ..CreatePart::default() };
+        let all = stream::iter(iter::once(first).chain(chunks(body, PART_BYTES).map(part)));
+        let done = self.link.client_streaming::<calls::Create>(all, BLOB_TIMEOUT).await;
+        let done = done.map_err(to_blob_error)?;
+        check_failure(done.failure)
+    }
 }
 
 fn check_failure(failure: Option<Failure>) -> Result<(), BlobError> {
@@ -35,13 +49,17 @@ impl Blob for NodeBlobs {
         if body.len() > BLOB_BYTES_MAX {
             return Err(BlobError::TooLarge(body.len()));
         }
-        let (key, length) = (key.as_str().to_owned(), body.len() as u64);
-        let first = CreatePart { key, length, bytes: Bytes::new() };
-        let part = |bytes| CreatePart { bytes, ..CreatePart::default() };
-        let all = stream::iter(iter::once(first).chain(chunks(body, PART_BYTES).map(part)));
-        let done = self.link.client_streaming::<calls::Create>(all, BLOB_TIMEOUT).await;
-        let done = done.map_err(to_blob_error)?;
-        check_failure(done.failure)
+        let (begun, mut max_wait) = (Instant::now(), BACKOFF_MIN);
+        loop {
+            match self.send(key, body.clone()).await {
+                // Nothing was written: it is sent again for as long as one call may take.
+                Err(BlobError::Throttled(_)) if begun.elapsed() < BLOB_TIMEOUT => {
+                    self.backoff.wait(max_wait).await;
+                    max_wait = (max_wait * 2).min(THROTTLED_BACKOFF_MAX);
+                }
+                created => return created,
+            }
+        }
     }
 
     async fn get(&self, key: &Key, range: Option<Range<u64>>) -> Result<Bytes, BlobError> {

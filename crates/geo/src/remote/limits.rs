@@ -22,7 +22,8 @@ pub const ROWS_BYTES: usize = 1 << 20;
 pub const METAS_PER_MESSAGE: usize = 256;
 /// Queue length for messages of a scan or a list.
 pub const REPLY_QUEUE_LEN: usize = 2;
-/// Maximum bytes of blobs that a node buffers at once; further calls wait (back-pressure).
+/// Maximum bytes of blobs that a node buffers at once; further reads wait, and further writes are
+/// throttled.
 pub const BUFFER_BYTES_MAX: usize = 512 << 20;
 /// Unit in which those bytes are counted.
 pub const BUFFER_UNIT_BYTES: usize = 1 << 10;
@@ -45,9 +46,11 @@ pub const WINDOW_BYTES: u32 = 8 << 20;
 /// Flow control window of a connection, over all its streams. It is the memory that a connection
 /// may take besides blob buffers: as many fragments as a program reads or writes ahead.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 * WINDOW_BYTES;
+/// Longest maximum backoff before a throttled blob is written again.
+pub const THROTTLED_BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// Maximum tries of a step that could not be sent, or whose answer was lost.
 pub const TRIES_MAX: u32 = 4;
-/// Base of the maximum backoff between these tries, which doubles with each.
+/// Base of the maximum backoff between tries, which doubles with each.
 pub const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Timeout of a step, with all its tries; after that its outcome is unknown.
 pub const STEP_TIMEOUT: Duration = ANSWER_TIMEOUT;

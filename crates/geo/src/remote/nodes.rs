@@ -50,6 +50,6 @@ impl Nodes for NetNodes {
     ) -> Result<Arc<dyn Blob>, OpenError> {
         let link = Link::new(place, StoreKind::Blobs);
         link.open(may_create).await?;
-        Ok(Arc::new(NodeBlobs { link }))
+        Ok(Arc::new(NodeBlobs { link, backoff: Arc::clone(&self.backoff) }))
     }
 }

@@ -152,7 +152,7 @@ impl Node for NodeState {
         let mut request = request.into_inner();
         let first = request.message().await?.unwrap_or_default();
         let length = first.length;
-        let started = async { Ok((self.blob(first.key).await?, self.buffer_space(length).await?)) };
+        let started = async { Ok((self.blob(first.key).await?, self.free_buffer_space(length)?)) };
         let ((blobs, key), _buffer_space) = match started.await {
             Ok(started) => started,
             Err(failure) => return Ok(done(Some(failure))),

@@ -21,6 +21,7 @@ use crate::remote::node_state::{NodeState, replies_of};
 use crate::remote::stores::Stores;
 use crate::remote::wire::{Keyed, Node as _, OpenReply, OpenRequest, StepReply, StepRequest};
 use crate::remote::wire_errors;
+use crate::stores::limits::BLOB_BYTES_MAX;
 use crate::stores::{
     Blob, BlobError, Cause, Entropy, Key, MemoryTable, NoBackoff, OpenError, Row, Table,
     TableError, Tag, TransactError,
@@ -129,6 +130,18 @@ async fn replies_of_a_failed_task_end_with_an_error() {
     assert_eq!(dropped.try_recv(), Err(TryRecvError::Empty));
     drop(replies);
     assert!(dropped.await.is_err());
+}
+
+#[test]
+fn write_without_buffer_space_is_throttled() {
+    let node = node();
+    let all = node.free_buffer_space(BLOB_BYTES_MAX as u64);
+    let more = node.free_buffer_space(BLOB_BYTES_MAX as u64);
+    assert!(all.is_ok() && more.is_ok());
+    let full = wire_errors::decode_blob_error(node.free_buffer_space(1).unwrap_err());
+    assert!(matches!(full, BlobError::Throttled(_)), "{full}");
+    drop(all);
+    assert!(node.free_buffer_space(1).is_ok());
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! Conformance of stores behind a node, and the number of calls of a namespace over nodes.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use fulgurite_geo::objects::{GeoOptions, GeoStore, SiteMap};
 use fulgurite_geo::remote::limits::KEEP_ALIVE;
-use fulgurite_geo::remote::{AddressedStores, Node, NodeError};
+use fulgurite_geo::remote::{AddressedStores, Node, NodeError, Stores};
 use fulgurite_geo::stores::doctor::{Outcome, examine, examine_blobs};
-use fulgurite_geo::stores::{Address, BlobError, Expect, Key, OpenError, Opener, TableError};
+use fulgurite_geo::stores::{
+    Address, Blob, BlobError, BlobMeta, Expect, Key, OpenError, Opener, Table, TableError,
+};
 use fulgurite_units::{Clock, Instant, UnixTime};
+use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -78,6 +84,55 @@ async fn large_blobs_are_sent_in_parts_concurrently() {
     let too_large = Bytes::from(vec![0; (256 << 20) + 1]);
     let refused = blobs.create(&new_key("h"), too_large).await.unwrap_err();
     assert!(matches!(refused, BlobError::TooLarge(_)), "{refused}");
+    node.stop().await;
+}
+
+/// Refuses the first writes, as when it is overloaded.
+#[derive(Clone, Default)]
+struct ThrottlingBlobs(Arc<AtomicU64>);
+
+#[async_trait]
+impl Blob for ThrottlingBlobs {
+    async fn create(&self, _: &Key, _: Bytes) -> Result<(), BlobError> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        if number < 2 { Err(BlobError::Throttled(None)) } else { Ok(()) }
+    }
+
+    async fn get(&self, _: &Key, _: Option<Range<u64>>) -> Result<Bytes, BlobError> {
+        Err(BlobError::NotFound)
+    }
+
+    async fn head(&self, _: &Key) -> Result<BlobMeta, BlobError> {
+        Err(BlobError::NotFound)
+    }
+
+    async fn delete(&self, _: &Key) -> Result<(), BlobError> {
+        Err(BlobError::NotFound)
+    }
+
+    fn list(&self, _: Option<&Key>, _: UnixTime) -> BoxStream<'_, Result<BlobMeta, BlobError>> {
+        futures::stream::empty().boxed()
+    }
+}
+
+#[async_trait]
+impl Stores for ThrottlingBlobs {
+    async fn table(&self, _: bool) -> Option<Result<Arc<dyn Table>, OpenError>> {
+        None
+    }
+
+    async fn blobs(&self, _: bool) -> Option<Result<Arc<dyn Blob>, OpenError>> {
+        Some(Ok(Arc::new(self.clone())))
+    }
+}
+
+#[tokio::test]
+async fn throttled_write_is_sent_again() {
+    let (world, stores) = (World::new(), ThrottlingBlobs::default());
+    let node = world.serve("oslo.records", Arc::new(stores.clone())).await;
+    let blobs = blobs(&world.address(node.address(), "oslo.records"), false).await.unwrap();
+    blobs.create(&new_key("f/1"), Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(stores.0.load(Ordering::Relaxed), 3);
     node.stop().await;
 }
 

@@ -188,7 +188,7 @@ impl Tome for Served {
         let standalone = self.authorize(&parts)?;
         let mut parts = parts.into_inner();
         let first = parts.message().await?.ok_or_else(|| refused("the put has no content"))?;
-        let permit = standalone.room(first.length).await.map_err(|e| status(&e))?;
+        let permit = standalone.room(first.length).map_err(|e| status(&e))?;
         let length = usize::try_from(first.length).unwrap_or(usize::MAX);
         let bytes = collect_exactly(&mut parts, length, |part| part.bytes).await?.into();
         let avoided = first.avoided.into_iter().map(TomeId::new).collect();

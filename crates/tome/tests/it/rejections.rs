@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fulgurite_disks::{Backend as _, Observed, PlaceId};
+use fulgurite_tome::limits::PUT_BYTES_MAX;
 use fulgurite_tome::{
     Entropy, FaultInjector, InjectedFault, MetadataStore, Network, SetOptions, StandaloneOptions,
-    StandaloneTome, TomeSet,
+    StandaloneTome, TomeSet, TomesError,
 };
 use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome_core::group::Group;
@@ -289,6 +290,12 @@ async fn request_without_token_spins_no_disk_and_fails_on_stop() {
             assert_eq!(standing, Observed::Standby);
             shelf.clock.advance(Duration::from_secs(60));
         }
+        // What finds no memory does not wait.
+        let all = standalone.room(PUT_BYTES_MAX.get()).unwrap();
+        let busy = standalone.room(1).unwrap_err();
+        assert!(matches!(busy, TomesError::Busy { .. }), "{busy}");
+        drop(all);
+        assert!(standalone.room(1).is_ok());
         standalone.stop();
         assert_eq!(get.await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
