@@ -41,15 +41,12 @@ pub struct MaintenanceReport {
     pub whole: u64,
     /// Objects in an unknown state after all tries: rows of voting sites were not read in time, or
     /// could not be notified. Nothing of them is known to be missing.
-    #[serde(default)]
     pub unsure: u64,
     /// Open versions that were settled.
     pub settled: u64,
     /// Objects that still have an undecided version.
-    #[serde(default)]
     pub undecided: u64,
     /// Age of the oldest of those, in seconds.
-    #[serde(default)]
     pub oldest_undecided_seconds: u64,
     /// Fragments that were rebuilt.
     pub rebuilt: u64,

@@ -1,7 +1,6 @@
 //! Encoding of messages, tokens, handshakes and their replies: a version, then postcard.
 //!
-//! A tome of an earlier version rejects what it does not know; to the core that is a lost message.
-//! Groups are validated as if they were created here. Not here: the messages around them.
+//! What has another version is rejected; to the core that is a lost message. Groups are validated as if they were created here. Not here: the messages around them.
 
 use bytes::Bytes;
 use fulgurite_tome_core::group::Group;

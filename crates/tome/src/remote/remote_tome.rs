@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use fulgurite_disks::{CauseKind, Power};
+use fulgurite_disks::Power;
 use fulgurite_rpc::{Client, chunks, collect};
 use fulgurite_tome_core::message::Message;
 use fulgurite_tome_core::metadata::Scrubbed;
@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use crate::limits::PUT_BYTES_MAX;
+use crate::remote::NetError;
 use crate::remote::dial::BackoffLimits;
 use crate::remote::encoding::{decode, encode};
 use crate::remote::failure::error;
@@ -186,8 +187,9 @@ async fn answer(tome: TomeId, active: ActiveSession, request: TomeRequest) {
         TomeRequest::Status(reply) => {
             let status = client.unary::<calls::Status>(Nothing {});
             let status = async { status.await.map_err(|e| error(tome, &e)) };
-            if let Ok(status) = until(tome, over, in_time(tome, status)).await {
-                let _ = reply.send(status_of(tome, status));
+            let status = until(tome, over, in_time(tome, status)).await;
+            if let Some(status) = status.ok().and_then(|status| status_of(tome, status)) {
+                let _ = reply.send(status);
             }
         }
         other => match other.into_query() {
@@ -265,8 +267,8 @@ async fn put(
     let parts = tokio_stream::iter(std::iter::once(first).chain(parts));
     let done = client.client_streaming::<calls::Put>(parts).await;
     let placed = done.map_err(|e| error(tome, &e))?.placed;
-    // A tome of a version without locations can be read, but its objects cannot be recovered.
-    Ok(decode("an object location", &placed).ok())
+    let unknown = |error: NetError| TomesError::Unanswered { tome, why: error.to_string() };
+    decode("an object location", &placed).map(Some).map_err(unknown)
 }
 
 async fn get(tome: TomeId, client: &mut Client, named: Named) -> Result<Vec<u8>, TomesError> {
@@ -277,11 +279,12 @@ async fn get(tome: TomeId, client: &mut Client, named: Named) -> Result<Vec<u8>,
     bytes.map_err(|e| error(tome, &e))
 }
 
-fn status_of(tome: TomeId, reply: StatusReply) -> TomeStatus {
+/// Decodes a status; returns `None` if it is none of this version.
+fn status_of(tome: TomeId, reply: StatusReply) -> Option<TomeStatus> {
     let power = usize::try_from(reply.power).ok().and_then(|index| Power::ALL.get(index).copied());
-    TomeStatus {
+    Some(TomeStatus {
         tome,
-        power: power.unwrap_or(Power::Absent),
+        power: power?,
         token: reply.token.map(TokenId),
         objects: reply.objects,
         unprotected: Unprotected {
@@ -296,7 +299,7 @@ fn status_of(tome: TomeId, reply: StatusReply) -> TomeStatus {
         to_scrub: reply.to_scrub,
         blocks: reply.blocks,
         spin_ups: reply.spin_ups,
-        spin_ups_by_cause: spin_ups_by_cause(&reply.spin_ups_by),
+        spin_ups_by_cause: reply.spin_ups_by.try_into().ok()?,
         spin_ups_last_day: reply.spin_ups_of_a_day,
         scrub_began: reply.scrub_began.map(UnixTime::from_millis),
         bad: reply.bad,
@@ -305,14 +308,7 @@ fn status_of(tome: TomeId, reply: StatusReply) -> TomeStatus {
         failure: reply.failure,
         away: None,
         alarms: reply.alarms,
-    }
-}
-
-/// Returns spin-ups by cause; zeros for a tome of an earlier version.
-fn spin_ups_by_cause(reply: &[u64]) -> [u64; CauseKind::ALL.len()] {
-    let mut counts = [0; CauseKind::ALL.len()];
-    counts.iter_mut().zip(reply).for_each(|(count, reply)| *count = *reply);
-    counts
+    })
 }
 
 fn budget_of(reply: crate::remote::wire::Spending) -> Spending {

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
+use crate::limits::NAME_BYTES_MAX;
 use crate::remote::dial::{Backoff, BackoffLimits, dial};
 use crate::remote::encoding::{self, decode, encode};
 use crate::remote::limits::{GREETING_TIMEOUT, PAGE_MAX, REQUESTS_MAX};
@@ -163,29 +164,37 @@ async fn session(
     ended
 }
 
-/// Lists all its objects.
+/// Lists all its objects. The names are in order, so that the list ends.
 async fn list(peer: &RemotePeer, client: &mut Client) -> Result<Vec<ListedObject>> {
     let mut objects: Vec<ListedObject> = Vec::new();
     loop {
         let after = objects.last().map(|object| object.name.clone());
         let max = u32::try_from(PAGE_MAX).unwrap_or(u32::MAX);
-        let page = client.unary::<calls::List>(ListRequest { after: after.clone(), max }).await;
+        let page = client.unary::<calls::List>(ListRequest { after, max }).await;
         let page = page.map_err(|e| net_error(peer, &e))?.objects;
-        let (is_last, first) = (page.len() < PAGE_MAX, page.first().map(|o| o.name.clone()));
-        if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
-            return Err(NetError::Undecoded { what: "a page of names" });
-        }
-        for WireObject { name, blocks, placed } in page {
-            let placed = match &placed[..] {
-                [] => None,
-                placed => Some(decode("an object location", placed)?),
-            };
-            objects.push(ListedObject { name, blocks, placed });
-        }
+        let is_last = page.len() < PAGE_MAX;
+        add_page(&mut objects, page)?;
         if is_last {
             return Ok(objects);
         }
     }
+}
+
+/// Adds a page of a list.
+pub(crate) fn add_page(objects: &mut Vec<ListedObject>, page: Vec<WireObject>) -> Result<()> {
+    let undecoded = || NetError::Undecoded { what: "a page of names" };
+    if page.len() > PAGE_MAX {
+        return Err(undecoded());
+    }
+    for WireObject { name, blocks, placed } in page {
+        let is_next = objects.last().is_none_or(|last| last.name < name);
+        if !is_next || name.len() > NAME_BYTES_MAX {
+            return Err(undecoded());
+        }
+        let placed = Some(decode("an object location", &placed)?);
+        objects.push(ListedObject { name, blocks, placed });
+    }
+    Ok(())
 }
 
 /// Carries messages both ways until one side ends.

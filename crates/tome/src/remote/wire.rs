@@ -60,7 +60,7 @@ message PutPart {
   repeated uint32 avoided = 5;
 }
 
-// Location of an object that was put; empty if the tome does not state it.
+// Location of an object that was put.
 message PutReply {
   bytes placed = 1;
 }

@@ -97,16 +97,6 @@ impl Network for Remotes {
             | FromTokenManager::Wanted { .. }
             | FromTokenManager::WantedToRead { .. } => false,
         };
-        // A tome of an earlier version would end its session.
-        let message = match message {
-            FromTokenManager::WantedToRead { token, epoch } => {
-                FromTokenManager::Wanted { token, epoch }
-            }
-            message @ (FromTokenManager::Offer { .. }
-            | FromTokenManager::Held { .. }
-            | FromTokenManager::Stale { .. }
-            | FromTokenManager::Wanted { .. }) => message,
-        };
         if let Some(handle) = self.handles.get(&to) {
             handle.send_to_holder(message);
         }
@@ -156,7 +146,6 @@ impl SetLink {
         for name in duplicates {
             tracing::error!(%tome, name, "another tome has an object of this name as well");
         }
-        // A tome of a version without locations can be read, but its objects cannot be recovered.
         let placed = |object: &ListedObject| Some((object.name.clone(), object.placed.clone()?));
         let groups = store.groups()?;
         let slots: BTreeSet<RegionId> = groups.iter().flat_map(Group::slots).copied().collect();

@@ -355,7 +355,7 @@ impl Loop {
             }
         };
         let absent = members.filter(is_lost).collect();
-        // A tome of an earlier version waits.
+        // If it fails, the target waits for them until the next poll.
         drop(self.request(planned.to.tome, |reply| TomeRequest::Absent { tomes: absent, reply }));
         Ok(())
     }

@@ -1,15 +1,20 @@
 //! Sets over sockets: what is put persists, whichever process stops or is cut off meanwhile.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fulgurite_tome_core::TomeId;
+use fulgurite_tome_core::message::Message;
+use fulgurite_tome_core::token::FromTokenManager;
 use fulgurite_units::{ByteCount, ErrorKind};
 use tokio::runtime::Handle;
 
 use super::world::{BLOCK, World, draw, noise};
 use crate::remote::{PeerName, ServeOptions, TomesFile, remotes, serve};
-use crate::{Entropy, InjectedFault, SetOptions, TomeSet, TomeStatus, TomesError};
+use crate::{
+    Entropy, InjectedFault, RemoteHandle, SetLink, SetOptions, TomeRequest, TomeSet, TomeStatus,
+    TomesError,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_put_protected_read_and_deleted_over_sockets() {
@@ -226,6 +231,71 @@ async fn lost_remote_tome_is_rebuilt_on_others() {
         assert_eq!(world.wait(set.get(name)).await.unwrap(), noise(name, *length), "{name}");
     }
     set.stop();
+}
+
+/// A tome that answers removals only when it is stopped.
+#[derive(Debug)]
+struct SilentTome {
+    inner: Arc<dyn RemoteHandle>,
+    held: Arc<Mutex<Vec<TomeRequest>>>,
+}
+
+impl RemoteHandle for SilentTome {
+    fn begin(&self, set_link: SetLink) {
+        self.inner.begin(set_link);
+    }
+
+    fn send_request(&self, request: TomeRequest) {
+        if matches!(request, TomeRequest::Delete { .. }) && self.away().is_none() {
+            self.held.lock().unwrap().push(request);
+        } else {
+            self.inner.send_request(request);
+        }
+    }
+
+    fn send(&self, from: TomeId, message: Message) {
+        self.inner.send(from, message);
+    }
+
+    fn send_to_holder(&self, message: FromTokenManager) {
+        self.inner.send_to_holder(message);
+    }
+
+    fn away(&self) -> Option<String> {
+        self.inner.away()
+    }
+
+    fn stop(&self) {
+        self.held.lock().unwrap().drain(..).for_each(|held| held.refuse(TomesError::Stopped));
+        self.inner.stop();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn set_stops_while_a_remote_tome_does_not_answer() {
+    let mut world = World::served().await;
+    let held = Arc::<Mutex<Vec<TomeRequest>>>::default();
+    let mut options = world.options();
+    for inner in options.remotes.values_mut() {
+        let silent = SilentTome { inner: Arc::clone(inner), held: Arc::clone(&held) };
+        *inner = Arc::new(silent);
+    }
+    let set = TomeSet::init(options).unwrap();
+    world.wait(world.answer(&set)).await;
+    let tome = world.keep(&set, "gone", noise("gone", BLOCK)).await;
+    world.stop(tome).await;
+    world.wait(answer_but(&set, &[tome])).await;
+    // The tome gets the removal when it answers again.
+    world.wait(set.delete("gone")).await.unwrap();
+    world.serve(tome).await;
+    let is_sent = async {
+        while held.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    world.wait(is_sent).await;
+    let stop = tokio::task::spawn_blocking(move || set.stop());
+    tokio::time::timeout(std::time::Duration::from_secs(20), stop).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,11 @@ use fulgurite_tome_core::{TomeError, TomeId};
 use fulgurite_units::ErrorKind;
 
 use crate::TomesError;
+use crate::limits::NAME_BYTES_MAX;
 use crate::remote::failure::{error, status};
+use crate::remote::limits::PAGE_MAX;
+use crate::remote::session::add_page;
+use crate::remote::wire::Listed;
 use crate::remote::{TomeAddress, TomesFile};
 
 const HEAD: &str = r#"set = "07070707-0707-4707-8707-070707070707"
@@ -120,6 +124,36 @@ fn errors_round_trip_over_the_wire() {
     let unknown = error(tome, &tonic::Status::unavailable("the connection broke"));
     assert!(matches!(unknown, TomesError::Unanswered { .. }));
     assert!(matches!(error(tome, &status(&TomesError::Stopped)), TomesError::Unanswered { .. }));
+}
+
+#[test]
+fn page_of_names_is_in_order_and_bounded() {
+    let object = fulgurite_tome_core::metadata::Object {
+        bytes: 1,
+        digest: fulgurite_codes::sector_checksum(b""),
+        blocks: Vec::new(),
+    };
+    let placed = crate::ObjectLocation { object, signatures: Vec::new() };
+    let placed = crate::remote::encoding::encode("an object location", &placed).unwrap();
+    let add = |names: &[String]| {
+        let listed =
+            |name: &String| Listed { name: name.clone(), blocks: 0, placed: placed.clone() };
+        let mut objects = Vec::new();
+        add_page(&mut objects, vec![listed(&"b".to_owned())]).unwrap();
+        add_page(&mut objects, names.iter().map(listed).collect())
+    };
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(add(&names(&["c", "d"])).is_ok());
+    assert!(add(&names(&["c", "c"])).is_err());
+    assert!(add(&names(&["c", "e", "d"])).is_err());
+    assert!(add(&names(&["b"])).is_err(), "the last name of the page before");
+    assert!(add(&["c".repeat(NAME_BYTES_MAX)]).is_ok());
+    assert!(add(&["c".repeat(NAME_BYTES_MAX + 1)]).is_err());
+    let many = |count: usize| (0..count).map(|number| format!("c{number:04}")).collect::<Vec<_>>();
+    assert!(add(&many(PAGE_MAX)).is_ok());
+    assert!(add(&many(PAGE_MAX + 1)).is_err());
+    let damaged = Listed { name: "a".to_owned(), ..Listed::default() };
+    assert!(add_page(&mut Vec::new(), vec![damaged]).is_err(), "it has no location");
 }
 
 #[test]
