@@ -2,9 +2,9 @@
 //!
 //! Its set is in another process, and forwards all client requests. When a set reconnects (after a
 //! restart, or a lost connection), a new session begins: changes of the previous one that are still
-//! in the network are refused from then on, and its puts in progress are reported by name. So a list
-//! of names in a session misses none that is added later, and no late removal takes an object that
-//! was put again. Not here: the transport, and access control.
+//! in the network are refused from then on, and its puts in progress are reported by name. So a
+//! list of names in a session misses none that is added later, and no late removal takes an object
+//! that was put again. Not here: the transport, and access control.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,8 +110,8 @@ impl StandaloneTome {
         self.driver.wait_until_probed().await;
     }
 
-    /// Reserves memory for this many bytes, before they are received. It does not wait: bytes of puts
-    /// that wait would fill the window of their connection, and nothing else could pass it.
+    /// Reserves memory for this many bytes, before they are received. It does not wait: bytes of
+    /// puts that wait would fill the window of their connection, and nothing else could pass it.
     ///
     /// # Errors
     /// Kind `Invalid` when it is more than the limit, [`TomesError::Busy`] when too much is in use,

@@ -1,6 +1,7 @@
 //! Encoding of messages, tokens, handshakes and their replies: a version, then postcard.
 //!
-//! What has another version is rejected; to the core that is a lost message. Groups are validated as if they were created here. Not here: the messages around them.
+//! What has another version is rejected; to the core that is a lost message. Groups are validated
+//! as if they were created here. Not here: the messages around them.
 
 use bytes::Bytes;
 use fulgurite_tome_core::group::Group;

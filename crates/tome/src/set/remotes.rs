@@ -35,8 +35,8 @@ pub trait RemoteHandle: Send + Sync + fmt::Debug {
     fn begin(&self, set_link: SetLink);
 
     /// Sends a request, without blocking. One that cannot be sent now fails with
-    /// [`crate::TomesError::Away`], or [`crate::TomesError::Busy`] if too many wait for answers; one
-    /// that ends without an answer fails with [`crate::TomesError::Unanswered`].
+    /// [`TomesError::Away`], or [`TomesError::Busy`] if too many wait for answers; one that ends
+    /// without an answer fails with [`TomesError::Unanswered`].
     fn send_request(&self, request: TomeRequest);
 
     /// Sends a message of a tome in this process; never blocks, and may drop it.
