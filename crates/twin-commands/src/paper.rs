@@ -60,7 +60,7 @@ const PAPERS: [Paper; 4] = [
     },
     Paper {
         name: "pelican",
-        system: SystemName::Pelican,
+        system: SystemName::Rack,
         title: "Pelican (OSDI 2014)",
         simulated: "The rack of Pelican (OSDI 2014), simulated; no disk was spun up.",
         bands: "15 % to either side of a stated value, 10 points for a share that is rejected; \
@@ -68,7 +68,7 @@ const PAPERS: [Paper; 4] = [
     },
     Paper {
         name: "pergamum",
-        system: SystemName::Pergamum,
+        system: SystemName::Tome,
         title: "Pergamum (FAST 2008)",
         simulated: "The tomes of Pergamum (FAST 2008), simulated or computed; no disk was spun up.",
         bands: "15 % to either side of a stated value, a factor of 2 for about 10^10 hours; what a \
@@ -76,7 +76,7 @@ const PAPERS: [Paper; 4] = [
     },
     Paper {
         name: "giza",
-        system: SystemName::Giza,
+        system: SystemName::Geo,
         title: "Giza (USENIX ATC 2017)",
         simulated: "The sites of Giza (USENIX ATC 2017), simulated with the controllers and rows \
                     of this project; nothing was sent or stored.",

@@ -1,7 +1,7 @@
 //! `twin plan-geo`: finds the cheapest sites, fragments and quorums for given durability, write and
 //! read objectives.
 //!
-//! The search is `fulgurite_twin::giza::plan`. This module has its input file, the threads for its
+//! The search is `fulgurite_twin::geo::plan`. This module has its input file, the threads for its
 //! runs, and its result as `twin plan` prints it: a table, JSON and, with `--out`, `plan.json` and
 //! `plan.svg`.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::Output;
 use fulgurite_terminal::progress::spinner;
-use fulgurite_twin::giza::plan::{Plan, PlanRequest, Trial, picture, plan_with_progress};
+use fulgurite_twin::geo::plan::{Plan, PlanRequest, Trial, picture, plan_with_progress};
 
 use super::plan::{plan_error, write};
 use super::plan_table::Columns;

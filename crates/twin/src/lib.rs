@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scenario, seed --> engine <-- System: glass (the live controller of the library),
-//!                       |                  rack (that of the disks), tomes, giza (sites), queue
+//!                       |                  rack (that of the disks), tome, geo, queue
 //!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!
@@ -13,7 +13,7 @@ pub mod constraints;
 pub mod engine;
 pub mod error;
 pub mod experiment;
-pub mod giza;
+pub mod geo;
 pub mod glass;
 pub mod import;
 pub mod metrics;
@@ -27,7 +27,7 @@ pub mod runner;
 pub mod scenario;
 pub mod sweep;
 pub mod systems;
-pub mod tomes;
+pub mod tome;
 pub mod trace;
 pub mod workload;
 

@@ -216,7 +216,6 @@ impl Iterator for Customers {
 }
 
 impl System for Queue {
-    const NAME: &'static str = "queue";
     type Scenario = Scenario;
     type Arrival = Instant;
     type PendingEvent = ServiceEnd;

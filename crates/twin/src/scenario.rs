@@ -46,21 +46,21 @@ pub trait Scenario: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 }
 
-/// The systems that have scenario files.
+/// The systems that have scenario files: the tiers, and a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemName {
     /// A glass library; the default for a file that names no system.
     #[default]
     Glass,
+    /// A rack of cold disks.
+    Rack,
+    /// A set of tomes.
+    Tome,
+    /// Several sites.
+    Geo,
     /// A queue, whose waits are known in closed form.
     Queue,
-    /// A rack of cold disks (Pelican).
-    Pelican,
-    /// A set of tomes (Pergamum).
-    Pergamum,
-    /// Several sites (Giza).
-    Giza,
 }
 
 /// The part of a scenario file that is read first: its system.

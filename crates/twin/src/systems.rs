@@ -26,7 +26,7 @@ use crate::engine::{self, Observer, System, run_observed};
 use crate::experiment::{
     ExperimentError, Job, JobResult, JobRunner, PaperSystem, Report, SourceFile, Suite,
 };
-use crate::giza::Sites;
+use crate::geo::Geo;
 use crate::glass::{Glass, LibraryLog};
 use crate::metrics::{Measured as _, check_metrics};
 use crate::presentation::{NumberFormat, ReportedSystem};
@@ -36,7 +36,7 @@ use crate::report::{Facts, ResultRow, run_page};
 use crate::runner::{Runner, collect};
 use crate::scenario::{Head, Scenario, SystemName, with_overrides};
 use crate::sweep::{InvalidSweep, Sweep, SweepAxis, SweepResult};
-use crate::tomes::Tomes;
+use crate::tome::TomeSet;
 
 /// Evaluates an expression in which `$system` is the type of the system called `$name`.
 macro_rules! for_system {
@@ -46,20 +46,20 @@ macro_rules! for_system {
                 type $system = Glass;
                 $body
             }
-            SystemName::Queue => {
-                type $system = Queue;
-                $body
-            }
-            SystemName::Pelican => {
+            SystemName::Rack => {
                 type $system = Rack;
                 $body
             }
-            SystemName::Pergamum => {
-                type $system = Tomes;
+            SystemName::Tome => {
+                type $system = TomeSet;
                 $body
             }
-            SystemName::Giza => {
-                type $system = Sites;
+            SystemName::Geo => {
+                type $system = Geo;
+                $body
+            }
+            SystemName::Queue => {
+                type $system = Queue;
                 $body
             }
         }
@@ -257,8 +257,8 @@ impl LogObserver<Glass> for LibraryLog<LogSink> {
 
 impl NamedSystem for Queue {}
 impl NamedSystem for Rack {}
-impl NamedSystem for Tomes {}
-impl NamedSystem for Sites {}
+impl NamedSystem for TomeSet {}
+impl NamedSystem for Geo {}
 
 /// Passes a run to its log and to its recorder, where they exist.
 struct Observers<S: ReportedSystem> {

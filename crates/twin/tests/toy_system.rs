@@ -108,7 +108,6 @@ impl SleepingDisk {
 }
 
 impl System for SleepingDisk {
-    const NAME: &'static str = "sleeping-disk";
     type Scenario = Scenario;
     type Arrival = Instant;
     type PendingEvent = PendingEvent;

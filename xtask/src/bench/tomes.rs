@@ -283,7 +283,7 @@ fn year(ours: &Path) -> Result<Measurement> {
     let mut runs = Vec::new();
     let mut input = String::new();
     for _ in 0..ROUNDS {
-        let line = last(ours, &["tomes-year"])?;
+        let line = last(ours, &["tome-year"])?;
         runs.push(number(&line, "wall_s")? * 1e3);
         input = format!(
             "{} tomes, 50 clients that write all the time ({:.0} TB protected), {} failures, {} \

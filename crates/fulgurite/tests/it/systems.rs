@@ -82,30 +82,30 @@ fn queue_scenario_errors_are_explained() {
         exit: 3
     "#]],
     );
-    fs::write(folder.join("rack.toml"), QUEUE.replace("queue", "rack")).unwrap();
+    fs::write(folder.join("pelican.toml"), QUEUE.replace("queue", "pelican")).unwrap();
     check(
         folder,
-        &["twin", "run", "rack.toml"],
+        &["twin", "run", "pelican.toml"],
         expect![[r#"
-        err: fulgurite: "rack.toml" is wrong: TOML parse error at line 1, column 10
+        err: fulgurite: "pelican.toml" is wrong: TOML parse error at line 1, column 10
         err:   |
-        err: 1 | system = "rack"
-        err:   |          ^^^^^^
-        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
-            `pergamum`, `giza`
+        err: 1 | system = "pelican"
+        err:   |          ^^^^^^^^^
+        err: unknown variant `pelican`, expected one of `glass`, `rack`, `tome`, `geo`,
+            `queue`
         exit: 3
     "#]],
     );
     check(
         folder,
-        &["twin", "sweep", "rack.toml", "--over", "load=0.3"],
+        &["twin", "sweep", "pelican.toml", "--over", "load=0.3"],
         expect![[r#"
-        err: fulgurite: "rack.toml" is wrong: TOML parse error at line 1, column 10
+        err: fulgurite: "pelican.toml" is wrong: TOML parse error at line 1, column 10
         err:   |
-        err: 1 | system = "rack"
-        err:   |          ^^^^^^
-        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
-            `pergamum`, `giza`
+        err: 1 | system = "pelican"
+        err:   |          ^^^^^^^^^
+        err: unknown variant `pelican`, expected one of `glass`, `rack`, `tome`, `geo`,
+            `queue`
         exit: 3
     "#]],
     );
@@ -141,7 +141,7 @@ fn paper_defaults_to_silica() {
 }
 
 /// A rack of cold disks for an hour.
-const RACK: &str = "system = \"pelican\"\nwarm_up = \"10m\"\nwindow = \"1h\"\n\
+const RACK: &str = "system = \"rack\"\nwarm_up = \"10m\"\nwindow = \"1h\"\n\
     workload = { arrivals = { poisson = { rate = 1.0 } } }\n";
 
 fn folder_with_rack_scenario() -> tempfile::TempDir {
@@ -287,7 +287,7 @@ fn pergamum_paper_statements_hold_and_scenario_runs() {
     for row in rows {
         assert_eq!(row["verdict"], "hit", "{row}");
     }
-    let scenario = "system = \"pergamum\"\nuntil = \"2d\"\n\
+    let scenario = "system = \"tome\"\nuntil = \"2d\"\n\
         ingest = { clients = 60, session = \"10GiB\" }\n";
     fs::write(folder.path().join("tomes.toml"), scenario).unwrap();
     let run = &lines(folder.path(), &["--json", "twin", "run", "tomes.toml"])[0]["run"];
@@ -305,7 +305,7 @@ fn giza_paper_statements_hold_and_scenario_runs() {
     for row in rows {
         assert_eq!(row["verdict"], "hit", "{row}");
     }
-    fs::write(folder.path().join("sites.toml"), "system = \"giza\"\n").unwrap();
+    fs::write(folder.path().join("sites.toml"), "system = \"geo\"\n").unwrap();
     let args = ["--json", "twin", "run", "sites.toml", "--set", "design=serial-classic"];
     let run = &lines(folder.path(), &args)[0]["run"];
     assert_eq!((&run["puts"], &run["failed"]), (&200.into(), &0.into()), "{run}");

@@ -35,7 +35,7 @@ fn scenario(burst: &[ReadArrival]) -> Scenario {
     let size = ByteCount::new(1_000_000_000);
     let reads = burst.iter().map(|read| TraceRead { at: read.at, group: read.group, size });
     let arrivals = Arrivals::Trace(reads.collect());
-    let mut scenario = Scenario::pelican(Workload { arrivals, ..Workload::poisson(1.0) });
+    let mut scenario = Scenario::new(Workload { arrivals, ..Workload::poisson(1.0) });
     scenario.warm_up = Duration::ZERO;
     scenario.network = Network { servers: 1, nic_gbps: f64::INFINITY, ..Network::default() };
     scenario.scheduler.serial_spin_ups = true;

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example speed -p fulgurite-twin WHAT`, where WHAT is one of `interval
 //! WORKLOAD POLICY`, `six-months`, `fleet LIBRARIES DAYS`, `decision QUEUED`, `curve [SVG]`, `queue
-//! CUSTOMERS`, `rack RATE HOURS`, `rack-paper FOLDER`, `mttdl CYCLES` and `tomes-year`. `cargo
+//! CUSTOMERS`, `rack RATE HOURS`, `rack-paper FOLDER`, `mttdl CYCLES` and `tome-year`. `cargo
 //! xtask bench twin`, `bench rack` and `bench tomes` run them all.
 #![expect(
     clippy::print_stdout,
@@ -15,7 +15,7 @@ mod curve;
 mod decision;
 mod measure;
 mod rack;
-mod tomes;
+mod tome;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,8 +41,8 @@ fn main() {
         ["curve", svg] => curve::print(Some(svg)),
         ["rack", rate, hours] => rack::hours(rate.parse().unwrap(), hours.parse().unwrap()),
         ["rack-paper", folder] => rack::paper(folder),
-        ["mttdl", cycles] => tomes::mttdl(cycles.parse().unwrap()),
-        ["tomes-year"] => tomes::year(),
+        ["mttdl", cycles] => tome::mttdl(cycles.parse().unwrap()),
+        ["tome-year"] => tome::year(),
         ["queue", customers] => queue(customers.parse().unwrap()),
         _ => panic!("no such measurement: {words:?}"),
     }

@@ -14,7 +14,7 @@ use super::measure::{Clock, peak_bytes};
 
 /// Simulates Poisson reads at `rate` per second for this many hours, after two hours of warm-up.
 pub(super) fn hours(rate: f64, hours: u64) {
-    let mut scenario = Scenario::pelican(Workload::poisson(rate));
+    let mut scenario = Scenario::new(Workload::poisson(rate));
     scenario.window = Duration::from_secs(hours * 3600);
     let clock = Clock::start();
     let result = engine::run::<Rack>(&scenario, 1).unwrap();

@@ -21,8 +21,6 @@ use crate::scenario::Scenario;
 /// of scenario and seed. Its effects go through the [`Context`]. Everything is resolved at compile
 /// time: the loop of a run has no dynamic dispatch.
 pub trait System: Debug + Sized {
-    /// The value of `system =` in a scenario file.
-    const NAME: &'static str;
     /// The scenario to simulate.
     type Scenario: Scenario;
     /// An external arrival, like the read of a file.

@@ -128,7 +128,6 @@ pub struct Glass {
 type GlassContext<'o, O> = Context<'o, Glass, O>;
 
 impl System for Glass {
-    const NAME: &'static str = "glass";
     type Scenario = Scenario;
     type Arrival = Arrival;
     type PendingEvent = PendingEvent;

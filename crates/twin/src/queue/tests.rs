@@ -134,11 +134,11 @@ fn file_names_its_system() {
     expect![[r#"
         TOML parse error at line 1, column 10
           |
-        1 | system = "rack"
-          |          ^^^^^^
-        unknown variant `rack`, expected one of `glass`, `queue`, `pelican`, `pergamum`, `giza`
+        1 | system = "pelican"
+          |          ^^^^^^^^^
+        unknown variant `pelican`, expected one of `glass`, `rack`, `tome`, `geo`, `queue`
     "#]]
-    .assert_eq(&system("system = \"rack\"").unwrap_err().to_string());
+    .assert_eq(&system("system = \"pelican\"").unwrap_err().to_string());
     let file: Scenario = settings::from_toml(FILE).unwrap();
     assert_eq!(file, queue(2, 0.5, 400));
     assert!(settings::from_toml::<Scenario>(&FILE.replace("queue", "glass")).is_err());

@@ -125,7 +125,6 @@ pub enum GroupState {
 }
 
 impl System for Rack {
-    const NAME: &'static str = "pelican";
     type Scenario = Scenario;
     type Arrival = Read;
     type PendingEvent = ScheduledEvent;

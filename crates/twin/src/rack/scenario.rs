@@ -49,9 +49,9 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemTag {
-    /// A Pelican rack.
+    /// A rack of cold disks.
     #[default]
-    Pelican,
+    Rack,
 }
 
 /// How a rack is provisioned and laid out.
@@ -248,9 +248,9 @@ impl Default for Scheduler {
 impl Scenario {
     /// Returns the paper's rack under a workload.
     #[must_use]
-    pub fn pelican(workload: Workload) -> Self {
+    pub fn new(workload: Workload) -> Self {
         Self {
-            system: SystemTag::Pelican,
+            system: SystemTag::Rack,
             configuration: Configuration::Pelican,
             warm_up: warm_up(),
             window: window(),
@@ -425,7 +425,7 @@ impl scenario::Scenario for Scenario {
 
     /// Fills in omitted tables, so that their fields can be set.
     fn resolve(table: Table) -> Result<Table, String> {
-        scenario::fill_defaults(table, &Self::pelican(Workload::poisson(1.0)), &TABLES)
+        scenario::fill_defaults(table, &Self::new(Workload::poisson(1.0)), &TABLES)
     }
 
     /// Resolves a word: `rate` is the rate of Poisson reads, `reads` the count of a burst,

@@ -22,7 +22,7 @@ fn scenario(rate: f64) -> Scenario {
     Scenario {
         warm_up: HOUR,
         window: Duration::from_secs(4 * 3600),
-        ..Scenario::pelican(Workload::poisson(rate))
+        ..Scenario::new(Workload::poisson(rate))
     }
 }
 
@@ -339,15 +339,15 @@ fn invalid_rack_is_rejected() {
     assert!(run::<Rack>(&wrong, 1).unwrap_err().to_string().starts_with("rebuild"));
 }
 
-const FILE: &str = "system = \"pelican\"\nworkload = { arrivals = { poisson = { rate = 1.0 } } }";
+const FILE: &str = "system = \"rack\"\nworkload = { arrivals = { poisson = { rate = 1.0 } } }";
 
 #[test]
 fn omitted_fields_default_to_the_paper() {
     let head: Head = settings::from_toml(FILE).unwrap();
-    assert_eq!(head.system, SystemName::Pelican);
+    assert_eq!(head.system, SystemName::Rack);
     let table: Table = toml::from_str(FILE).unwrap();
     let plain: Scenario = settings::from_toml(FILE).unwrap();
-    assert_eq!(plain, Scenario::pelican(Workload::poisson(1.0)));
+    assert_eq!(plain, Scenario::new(Workload::poisson(1.0)));
     let set =
         |text: &str| with_overrides::<Scenario>(table.clone(), &toml::from_str(text).unwrap());
     assert_eq!(set("").unwrap(), plain);

@@ -18,13 +18,8 @@ use crate::sweep::{Sweep, SweepAxis};
 
 const QUEUE: &str =
     "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 500\n";
-const ALL: [SystemName; 5] = [
-    SystemName::Glass,
-    SystemName::Queue,
-    SystemName::Pelican,
-    SystemName::Pergamum,
-    SystemName::Giza,
-];
+const ALL: [SystemName; 5] =
+    [SystemName::Glass, SystemName::Queue, SystemName::Rack, SystemName::Tome, SystemName::Geo];
 
 fn request(seeds: usize, is_recorded: bool, done: &(dyn Fn() + Sync)) -> RunRequest<'_> {
     let workers = Workers { runner: &Serial, done };

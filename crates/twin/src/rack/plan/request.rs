@@ -80,7 +80,7 @@ impl PlanRequest {
     /// three seeds, and the paper's two hours of warm-up and one-day window.
     #[must_use]
     pub fn new(ingest_per_day: ByteCount, rate: f64) -> Self {
-        let Scenario { warm_up, window, disks, .. } = Scenario::pelican(Workload::poisson(1.0));
+        let Scenario { warm_up, window, disks, .. } = Scenario::new(Workload::poisson(1.0));
         Self {
             ingest_per_day,
             stored: ByteCount::ZERO,
@@ -204,7 +204,7 @@ impl PlanRequest {
             warm_up: self.warm_up,
             window: self.window,
             disks: self.disks,
-            ..Scenario::pelican(Workload { sizes, ..Workload::poisson(rate) })
+            ..Scenario::new(Workload { sizes, ..Workload::poisson(rate) })
         }
     }
 }
