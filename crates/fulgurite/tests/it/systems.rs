@@ -218,7 +218,7 @@ fn rack_scenario_sweeps() {
             "--over",
             "rate=0.5,4",
             "--over",
-            "configuration=pelican,provisioned",
+            "configuration=driven,provisioned",
             "--metric",
             "throughput_gbps",
             "--metric",
@@ -226,14 +226,14 @@ fn rack_scenario_sweeps() {
         ],
         expect![[r#"
             throughput_gbps, simulated, seed 1
-              rate \ configuration   pelican   provisioned
-              0.5                    3.98      3.98
-              4                      31        31.7
+              rate \ configuration   driven   provisioned
+              0.5                    3.98     3.98
+              4                      31       31.7
 
             power_kw, simulated, seed 1
-              rate \ configuration   pelican   provisioned
-              0.5                    3.27      10.9
-              4                      2.76      10.9
+              rate \ configuration   driven   provisioned
+              0.5                    3.27     10.9
+              4                      2.76     10.9
 
             4 runs
             exit: 0

@@ -30,7 +30,7 @@ impl Geo {
             (Design::Baseline | Design::Local | Design::Cockroach, _) => {
                 self.begin_baseline((key, node_site), true, ctx);
             }
-            (Design::Giza, Layout::Shared) => self.batch(key, node_site, ctx),
+            (Design::ParallelFast, Layout::Shared) => self.batch(key, node_site, ctx),
             (Design::SerialFast | Design::SerialClassic, Layout::Own) => {
                 let value = self.value(node_site, true);
                 let open = pieces(&value).into_iter().collect();

@@ -259,7 +259,7 @@ impl Geo {
             voters: nearest.into_iter().map(SiteIndex).collect(),
             down: known.iter().map(|site| SiteIndex(*site)).collect(),
             silent: known.iter().map(|site| SiteIndex(*site)).collect(),
-            fast: matches!(scenario.design, Design::Giza | Design::SerialFast),
+            fast: matches!(scenario.design, Design::ParallelFast | Design::SerialFast),
             round: scenario.round,
             // The median round trip between sites (section 6.5).
             backoff: ms(trips.get(trips.len() / 2).copied().unwrap_or(1.0)),

@@ -108,7 +108,7 @@ const fn default_true() -> bool {
 pub enum Design {
     /// Fragments and version in parallel, the version in a fast round.
     #[default]
-    Giza,
+    ParallelFast,
     /// Fragments and version in parallel, the version in classic rounds.
     ParallelClassic,
     /// Fragments, then a fast round.
@@ -216,7 +216,7 @@ impl Default for Scenario {
             parity: 1,
             sizes: QuorumRule::Majority,
             size: ByteCount::mib(4),
-            design: Design::Giza,
+            design: Design::ParallelFast,
             reading: ReadStrategy::Optimistic,
             layout: Layout::Own,
             network: Network::default(),
@@ -390,9 +390,13 @@ impl Scenario {
             return refuse("workload.batch", workload.batch.to_string(), "from 1 to 4096");
         }
         let batched = self.layout == Layout::Shared;
-        if batched && (self.design != Design::Giza || workload.back_to_back > 0) {
+        if batched && (self.design != Design::ParallelFast || workload.back_to_back > 0) {
             let value = format!("{:?}", self.design).to_lowercase();
-            return refuse("layout", value, "shared for objects that design giza writes once");
+            return refuse(
+                "layout",
+                value,
+                "shared for objects that design parallel-fast writes once",
+            );
         }
         Ok(())
     }

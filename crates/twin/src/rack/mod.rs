@@ -3,7 +3,7 @@
 //! and one whose blobs lie anywhere.
 //!
 //! ```text
-//!   Scenario --> workload (when, which group, how large) --> run --> pelican, provisioned, random
+//!   Scenario --> workload (when, which group, how large) --> run --> driven, provisioned, random
 //!                                                             '--> latencies of disks
 //!                                                                  share: fair share of links
 //!                                                                  power: power of the disks
@@ -13,9 +13,9 @@
 //! Everything here is simulated.
 
 mod companions;
+mod driven_rack;
 mod fill;
 mod latencies;
-mod pelican_rack;
 pub mod plan;
 mod power;
 mod presentation;

@@ -164,7 +164,7 @@ impl ReportedSystem for Rack {
             picture("Reads waiting", |timeline| &timeline.waiting),
             picture("Reads in service", |timeline| &timeline.reading),
         ];
-        let sleeps = [Configuration::Pelican, Configuration::Reference];
+        let sleeps = [Configuration::Driven, Configuration::Reference];
         if !sleeps.contains(&scenario.configuration) {
             return pictures;
         }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   Read --full?--> rejected
-//!     '--> layout: Pelican (the controller that also serves live), provisioned, straw man
+//!     '--> layout: driven (by the controller that also serves live), provisioned, straw man
 //!            '--> seek --> flow (max-min share of the links) --> ended
 //! ```
 
 use fulgurite_units::{Instant, Seed};
 
-use super::pelican_rack::{MachineEvent, PelicanRack};
+use super::driven_rack::{DrivenRack, MachineEvent};
 use super::provisioned_rack::Provisioned;
 use super::random_rack::Random;
 use super::reference_rack::{GroupEvent, ReferenceRack};
@@ -40,7 +40,7 @@ pub(crate) struct Common {
 /// What decides which disks spin.
 #[derive(Debug)]
 enum Layout {
-    Pelican(Box<PelicanRack>),
+    Driven(Box<DrivenRack>),
     Reference(Box<ReferenceRack>),
     Provisioned(Provisioned),
     Random(Box<Random>),
@@ -144,8 +144,8 @@ impl System for Rack {
             transfers: Transfers::new(&scenario.disks, &scenario.network),
         };
         let layout = match scenario.configuration {
-            Configuration::Pelican => {
-                Layout::Pelican(Box::new(PelicanRack::new(scenario, seed, event_queue)?))
+            Configuration::Driven => {
+                Layout::Driven(Box::new(DrivenRack::new(scenario, seed, event_queue)?))
             }
             Configuration::Reference => {
                 Layout::Reference(Box::new(ReferenceRack::new(scenario, seed, event_queue)))
@@ -173,7 +173,7 @@ impl System for Rack {
         let limit = self.common.scenario.scheduler.queue_max;
         let (queued, limit) = match &self.layout {
             // The controller rejects reads itself.
-            Layout::Pelican(pelican_rack) => (pelican_rack.queued(group), u32::MAX),
+            Layout::Driven(driven_rack) => (driven_rack.queued(group), u32::MAX),
             Layout::Reference(reference_rack) => (reference_rack.queued(group), limit),
             Layout::Provisioned(provisioned) => (provisioned.queued(group), limit),
             Layout::Random(random) => {
@@ -191,9 +191,7 @@ impl System for Rack {
         let stack = to_f64(size) / f64::from(self.common.scenario.disks.stacks);
         let index = self.common.ops.put(Op { kind: Kind::Read, times, group, stack });
         match &mut self.layout {
-            Layout::Pelican(pelican_rack) => {
-                pelican_rack.handle_arrival(index, &mut self.common, ctx)
-            }
+            Layout::Driven(driven_rack) => driven_rack.handle_arrival(index, &mut self.common, ctx),
             Layout::Reference(reference_rack) => {
                 reference_rack.handle_arrival(index, &mut self.common, ctx)
             }
@@ -218,8 +216,8 @@ impl System for Rack {
             (PendingEvent::SpunUp(index), Layout::Random(random)) => {
                 random.spun_up(index, &mut self.common, ctx);
             }
-            (PendingEvent::MachineEvent(machines), Layout::Pelican(pelican_rack)) => {
-                pelican_rack.handle_event(machines, &mut self.common, ctx);
+            (PendingEvent::MachineEvent(machines), Layout::Driven(driven_rack)) => {
+                driven_rack.handle_event(machines, &mut self.common, ctx);
             }
             (PendingEvent::Group(happening), Layout::Reference(reference_rack)) => {
                 reference_rack.handle_event(happening, &mut self.common, ctx);
@@ -229,7 +227,7 @@ impl System for Rack {
                 | PendingEvent::SpunUp(_)
                 | PendingEvent::MachineEvent(_)
                 | PendingEvent::Group(_),
-                Layout::Pelican(_)
+                Layout::Driven(_)
                 | Layout::Reference(_)
                 | Layout::Provisioned(_)
                 | Layout::Random(_),
@@ -240,7 +238,7 @@ impl System for Rack {
     fn is_done(&self) -> bool {
         self.common.ops.is_empty()
             && match &self.layout {
-                Layout::Pelican(pelican_rack) => pelican_rack.is_done(),
+                Layout::Driven(driven_rack) => driven_rack.is_done(),
                 Layout::Reference(reference_rack) => reference_rack.is_done(),
                 Layout::Provisioned(_) | Layout::Random(_) => true,
             }
@@ -307,7 +305,7 @@ impl Rack {
         ctx.record(&observation);
         ctx.notify(observation);
         match &mut self.layout {
-            Layout::Pelican(pelican_rack) => pelican_rack.ended(index, &op, &mut self.common, ctx),
+            Layout::Driven(driven_rack) => driven_rack.ended(index, &op, &mut self.common, ctx),
             Layout::Reference(reference_rack) => reference_rack.ended(&op, &mut self.common, ctx),
             Layout::Provisioned(queues) => queues.ended(op.group, &mut self.common, ctx),
             Layout::Random(random) => random.ended(index, &mut self.common, ctx),

@@ -61,7 +61,7 @@ pub enum Configuration {
     /// Groups in classes, one group of a class spun up at a time, as decided by the controller that
     /// also serves live.
     #[default]
-    Pelican,
+    Driven,
     /// The same policy, implemented as simply as the paper states it, as the reference for the
     /// controller.
     Reference,
@@ -93,7 +93,7 @@ pub struct Disks {
     pub awake: u32,
     /// Whether each disk is mounted as soon as it spins, as in a live rack; otherwise all are
     /// mounted when the last one spins, which the distributions were fitted to. Only for the
-    /// pelican configuration.
+    /// driven configuration.
     pub mount_each: bool,
     /// Time from standby to spinning.
     pub spin_up: Law,
@@ -251,7 +251,7 @@ impl Scenario {
     pub fn new(workload: Workload) -> Self {
         Self {
             system: SystemTag::Rack,
-            configuration: Configuration::Pelican,
+            configuration: Configuration::Driven,
             warm_up: warm_up(),
             window: window(),
             workload,
@@ -283,17 +283,17 @@ impl Scenario {
         {
             return refuse("look_ahead", look_ahead.to_string(), "from 1 to 10000");
         }
-        if self.disks.mount_each && self.configuration != Configuration::Pelican {
+        if self.disks.mount_each && self.configuration != Configuration::Driven {
             return refuse(
                 "disks.mount_each",
                 "true".to_owned(),
-                "false unless configuration is pelican",
+                "false unless configuration is driven",
             );
         }
         if let Some(rebuild) = self.rebuild {
             let (field, expected) =
-                ("rebuild", "omitted unless configuration is pelican or reference");
-            let sleeps = [Configuration::Pelican, Configuration::Reference];
+                ("rebuild", "omitted unless configuration is driven or reference");
+            let sleeps = [Configuration::Driven, Configuration::Reference];
             if !sleeps.contains(&self.configuration) {
                 return refuse(field, "set".to_owned(), expected);
             }
@@ -306,21 +306,21 @@ impl Scenario {
         }
         let is_papers = self.scheduler.order == ServiceOrder::Batches
             && self.scheduler.max_spinups_per_day.is_none();
-        if !is_papers && self.configuration != Configuration::Pelican {
+        if !is_papers && self.configuration != Configuration::Driven {
             let field = "scheduler.order, scheduler.max_spinups_per_day";
             return refuse(
                 field,
                 "set".to_owned(),
-                "at the default unless configuration is pelican",
+                "at the default unless configuration is driven",
             );
         }
         if self.scheduler.spin_ups == SpinUpScope::Needed {
             let is_fit = self.disks.read_stacks == self.disks.stacks
                 && self.disks.awake == DISKS_OF_GROUP
                 && !self.disks.mount_each
-                && self.configuration == Configuration::Pelican;
+                && self.configuration == Configuration::Driven;
             if !is_fit {
-                let expected = "all unless configuration is pelican, disks.read_stacks equals \
+                let expected = "all unless configuration is driven, disks.read_stacks equals \
                                 disks.stacks, disks.awake is 24 and disks.mount_each is false";
                 return refuse("scheduler.spin_ups", "needed".to_owned(), expected);
             }

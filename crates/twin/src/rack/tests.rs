@@ -102,7 +102,7 @@ impl Observer<Rack> for Auditor {
 #[test]
 fn one_group_per_class_spins_and_only_it_is_read() {
     let rebuild = Some(Rebuild { group: 17, stacks: 400, stack: ByteCount::new(66_000_000) });
-    let both = [Configuration::Pelican, Configuration::Reference];
+    let both = [Configuration::Driven, Configuration::Reference];
     let runs =
         [(0.2, None, false), (5.0, None, false), (2.0, rebuild, false), (2.0, rebuild, true)];
     for (configuration, (rate, rebuild, serial)) in
@@ -128,7 +128,7 @@ fn one_group_per_class_spins_and_only_it_is_read() {
 #[test]
 fn controller_matches_the_reference() {
     for rate in [0.25, 1.0, 4.0] {
-        let [ours, papers] = [Configuration::Pelican, Configuration::Reference]
+        let [ours, papers] = [Configuration::Driven, Configuration::Reference]
             .map(|configuration| Scenario { configuration, ..scenario(rate) })
             .map(|scenario| run::<Rack>(&scenario, 5).unwrap());
         assert_eq!(ours.offered, papers.offered);

@@ -47,7 +47,7 @@ impl Provision {
     /// Returns the name that the twin uses.
     pub(super) const fn configuration(self) -> Configuration {
         match self {
-            Self::Sleeping => Configuration::Pelican,
+            Self::Sleeping => Configuration::Driven,
             Self::All => Configuration::Provisioned,
         }
     }

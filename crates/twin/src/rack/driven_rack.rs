@@ -56,7 +56,7 @@ pub(crate) enum MachineEvent {
 
 /// A rack with disks in standby, and its controller.
 #[derive(Debug)]
-pub(crate) struct PelicanRack {
+pub(crate) struct DrivenRack {
     controller: Controller,
     assignment: Assignment,
     out: Outbox<Command>,
@@ -100,7 +100,7 @@ struct Group {
     is_awake: bool,
 }
 
-impl PelicanRack {
+impl DrivenRack {
     pub(crate) fn new(
         scenario: &Scenario,
         seed: &Seed,
