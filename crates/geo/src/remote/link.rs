@@ -394,11 +394,8 @@ fn wrong_version(authority: &str, found: &str) -> LinkError {
 /// Whether a call took too long, on a connection that still works. tonic reports its own timeout as
 /// a cancellation.
 pub(crate) fn is_timeout(status: &Status) -> bool {
-    match status.code() {
-        Code::DeadlineExceeded => true,
-        Code::Cancelled => status.message() == TimeoutExpired(()).to_string(),
-        _ => false,
-    }
+    let is_expired = || status.message() == TimeoutExpired(()).to_string();
+    status.code() == Code::DeadlineExceeded || (status.code() == Code::Cancelled && is_expired())
 }
 
 /// Whether the request was not sent because the connection had already ended.
