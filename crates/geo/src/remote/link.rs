@@ -394,8 +394,8 @@ fn wrong_version(authority: &str, found: &str) -> LinkError {
 /// Whether a call took too long, on a connection that still works. tonic reports its own timeout as
 /// a cancellation.
 pub(crate) fn is_timeout(status: &Status) -> bool {
-    let is_expired = || status.message() == TimeoutExpired(()).to_string();
-    status.code() == Code::DeadlineExceeded || (status.code() == Code::Cancelled && is_expired())
+    let is_tonics = status.message() == TimeoutExpired(()).to_string();
+    status.code() == Code::DeadlineExceeded || (status.code() == Code::Cancelled && is_tonics)
 }
 
 /// Whether the request was not sent because the connection had already ended.
