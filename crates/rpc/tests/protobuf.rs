@@ -112,7 +112,6 @@ async fn permit_of_a_streaming_reply_is_held_until_its_end() {
 
 fn prost_bytes(message: &Inner) -> bytes::Bytes {
     let message = message.encode_to_vec();
-    // Not compressed, and a length of four bytes, big-endian.
     let length = u8::try_from(message.len()).expect("a short message");
     [&[0, 0, 0, 0, length], &message[..]].concat().into()
 }
