@@ -51,7 +51,8 @@ impl Sums for Service {
         request: Request<Inner>,
     ) -> Result<fulgurite_rpc::Replies<Inner>, Status> {
         let all = 0..request.into_inner().sum;
-        Ok(futures::stream::iter(all.map(|sum| Ok(Inner { sum }))).boxed())
+        let all = futures::stream::iter(all.map(|sum| Ok(Inner { sum })));
+        Ok(all.chain(futures::stream::pending()).boxed())
     }
 
     async fn sum(self: &Arc<Self>, request: Request<Outer>) -> Result<Inner, Status> {
