@@ -290,8 +290,27 @@ fn pergamum_paper_statements_hold_and_scenario_runs() {
     let scenario = "system = \"tome\"\nuntil = \"2d\"\n\
         ingest = { clients = 60, session = \"10GiB\" }\n";
     fs::write(folder.path().join("tomes.toml"), scenario).unwrap();
-    let run = &lines(folder.path(), &["--json", "twin", "run", "tomes.toml"])[0]["run"];
-    assert_eq!((&run["spinning_max"], &run["tokens"]), (&50.into(), &50.into()), "{run}");
+    let run = |set: &[&str]| {
+        let sets = set.iter().flat_map(|set| ["--set", *set]);
+        let args: Vec<&str> =
+            ["--json", "twin", "run", "tomes.toml"].into_iter().chain(sets).collect();
+        lines(folder.path(), &args)[0]["run"].clone()
+    };
+    let analytic = run(&["model=analytic"]);
+    let spins = (&analytic["spinning_max"], &analytic["tokens"]);
+    assert_eq!(spins, (&50.into(), &50.into()), "{analytic}");
+    let driven = run(&["tomes=60", "until=10m", "ingest.clients=4", "ingest.session=48MiB"]);
+    let spins = (&driven["spinning_max"], &driven["tokens"]);
+    assert_eq!(spins, (&3.into(), &3.into()), "{driven}");
+    check(
+        folder.path(),
+        &["twin", "run", "tomes.toml"],
+        expect![[r#"
+        err: fulgurite: scenario: ingest.session is 10GiB, but must be from one
+            driven.object to what is free on a tome of driven.segments
+        exit: 3
+    "#]],
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use fulgurite_twin::engine;
 use fulgurite_twin::tome::{
-    Group, Ingest, Scenario, TokenPriority, TomeSet, mttdl_by_chain, sample,
+    Group, Ingest, Scenario, SetModel, TokenPriority, TomeSet, mttdl_by_chain, sample,
 };
 use fulgurite_units::ByteCount;
 
@@ -47,6 +47,7 @@ pub(super) fn year() {
     let scenario = Scenario {
         ingest: Some(ingest),
         failures_per_hour: FAILURES_PER_HOUR,
+        model: SetModel::Analytic,
         ..Scenario::default()
     };
     let clock = Clock::start();

@@ -2,14 +2,14 @@
 //! survive the loss of tomes and segments that survive bad blocks (Pergamum (FAST 2008)).
 //!
 //! ```text
-//!   Scenario --> run (a model of spinning, writing, protecting, rebuilding) --> result
-//!            '--> live_set (the tomes of this project decide) --> result
+//!   Scenario --> live_set (driven: the tomes of this project decide) --> result
+//!            '--> run (analytic: a model of spinning, writing, protecting, rebuilding) --> result
 //!   layout, hardware (closed form) -.
 //!   group --> chain, sampling ------+--> probe --> statements of the paper
 //! ```
 //!
-//! Everything here is simulated or computed. The model in `run` is separate: it has the paper's
-//! rules, and no tome of this project runs in it. In `live_set` they do.
+//! Everything here is simulated or computed. In `live_set` the tomes of this project run. The model
+//! in `run` has the paper's rules and none of them.
 
 mod chain;
 mod companions;

@@ -15,8 +15,8 @@
 //!
 //! This is a separate model (after Pergamum (FAST 2008), sections 4.3 and 5.3) without blocks,
 //! signatures and reads. A failure of a tome takes effect when its step ends, and the work of a
-//! parity tome is that of the tome whose delta it applies. If the scenario says so, the tomes of
-//! this project decide instead ([`super::live_set`]).
+//! parity tome is that of the tome whose delta it applies. It runs where the scenario says
+//! `model = "analytic"`; otherwise the tomes of this project decide ([`super::live_set`]).
 
 use std::collections::VecDeque;
 
@@ -137,8 +137,8 @@ impl System for TomeSet {
     ) -> Result<Self, Error> {
         scenario.validate()?;
         let driven = match scenario.model {
-            SetModel::Aggregate => None,
             SetModel::Driven => Some(Box::new(Driven::new(scenario, seed)?)),
+            SetModel::Analytic => None,
         };
         let layout = Layout::new(scenario);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]

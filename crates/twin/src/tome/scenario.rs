@@ -165,7 +165,7 @@ impl Default for Scenario {
             filled: 1.0,
             one_fails: false,
             failures_per_hour: 0.0,
-            model: SetModel::Aggregate,
+            model: SetModel::Driven,
             driven: DrivenSet::default(),
         }
     }
@@ -218,6 +218,7 @@ impl Scenario {
         }
         if is_driven {
             self.driven.validate(self.tomes, self.segment, self.group)?;
+            self.refuse_analytic()?;
         } else if self.fails() && self.tokens() <= self.together() {
             let expected = "a share with more tokens than a rebuild has spinning disks";
             return refuse("spinning", self.spinning.to_string(), expected);
@@ -237,6 +238,21 @@ impl Scenario {
             return refuse("ingest.session", ingest.session.to_string(), expected);
         }
         Ok(())
+    }
+
+    /// Refuses what only the analytic model has.
+    fn refuse_analytic(&self) -> Result<(), Error> {
+        let first = self.ingest.map(|ingest| ingest.first).unwrap_or_default();
+        let is_default = [
+            ("rebuild", self.rebuild == Rebuild::default()),
+            ("ingest.first", first == TokenPriority::default()),
+            ("filled", self.filled >= 1.0),
+        ];
+        let Some((field, _)) = is_default.iter().find(|(_, is_default)| !is_default) else {
+            return Ok(());
+        };
+        let expected = "at the default unless model is analytic";
+        Err(Error::Parameter { field, value: "set".to_owned(), expected })
     }
 
     /// Whether any tome fails.

@@ -14,6 +14,7 @@ use super::driver::{ClientRequest, Driven, SetEvent, id};
 use super::initial_state::{StoredObject, bytes_of, name_of};
 use super::settings::TomeSelection;
 use super::stats::to_f64;
+use crate::Error;
 use crate::engine::{Context, Observer};
 use crate::tome::run::{Observation, TomeSet};
 
@@ -63,6 +64,21 @@ impl Driven {
             free[object.tome] -= u64::from(object.blocks);
         }
         self.free = free;
+    }
+
+    /// Refuses sessions that are no whole object, or for which no tome has room.
+    pub(crate) fn validate_session(&self) -> Result<(), Error> {
+        let Some(ingest) = self.scenario.ingest else { return Ok(()) };
+        let blocks = ingest.session.get() / self.scenario.driven.block.get();
+        let room = self.free.iter().copied().max().unwrap_or(0);
+        if (u64::from(self.scenario.driven.object)..=room).contains(&blocks) {
+            return Ok(());
+        }
+        Err(Error::Parameter {
+            field: "ingest.session",
+            value: ingest.session.to_string(),
+            expected: "from one driven.object to what is free on a tome of driven.segments",
+        })
     }
 
     pub(crate) fn begin_clients<O: Observer<TomeSet>>(

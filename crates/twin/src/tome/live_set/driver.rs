@@ -191,6 +191,7 @@ impl Driven {
             nodes,
         };
         driven.count_free_space();
+        driven.validate_session()?;
         Ok(driven)
     }
 

@@ -18,12 +18,12 @@ const BLOCKS_MAX: u64 = 4_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetModel {
-    /// The model of this crate, at the granularity of tomes: a thousand of them over years.
-    #[default]
-    Aggregate,
     /// The tomes themselves, at the granularity of blocks: some hundred of them over days, or idle
     /// ones over a year.
+    #[default]
     Driven,
+    /// A model of this crate, at the granularity of tomes: a thousand of them over years.
+    Analytic,
 }
 
 /// How an object is read.
