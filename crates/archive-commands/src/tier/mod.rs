@@ -16,7 +16,7 @@ use fulgurite_archive::config::TierName;
 use fulgurite_gateway::TierSummary;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
-use fulgurite_terminal::output::Output;
+use fulgurite_terminal::output::{Output, pluralize};
 use fulgurite_tier::{Operation, TierKind};
 use serde_json::Value;
 
@@ -198,9 +198,12 @@ async fn list(source: &TierSource, out: &Output) -> anyhow::Result<()> {
         out.text(format_args!("{:<16} {:<8} {health}{can}", name.as_str(), kind.name()))?;
     }
     let unanswered = summaries.iter().filter(|summary| summary.unanswered.is_some());
-    match unanswered.count() {
+    match unanswered.count() as u64 {
         0 => Ok(()),
-        count => Err(ExitError::new(Exit::Partial, format!("{count} not answered")).into()),
+        count => {
+            let message = format!("{} did not answer", pluralize(count, "tier"));
+            Err(ExitError::new(Exit::Partial, message).into())
+        }
     }
 }
 
