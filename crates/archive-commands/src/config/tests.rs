@@ -383,7 +383,9 @@ fn tiers_in_one_location_are_refused() {
     let path = |name: &str| folder.path().canonicalize().unwrap().join(name).display().to_string();
     std::fs::create_dir(path("real")).unwrap();
     std::os::unix::fs::symlink(path("real"), path("link")).unwrap();
-    let tiers = |first: &str, second: &str| format!("[tiers.a]\n{first}\n[tiers.b]\n{second}\n");
+    let tiers = |first: &str, second: &str| {
+        format!("[classes]\nGLACIER = \"a\"\n[tiers.a]\n{first}\n[tiers.b]\n{second}\n")
+    };
     let rack = |at: &str| format!("kind = \"rack\"\ndirectory = \"{at}\"");
     let objects = |url: &str| format!("kind = \"objects\"\nurl = \"{url}\"");
     let tome = |at: &str, more: &str| format!("kind = \"tome\"\ndirectory = \"{at}\"\n{more}");

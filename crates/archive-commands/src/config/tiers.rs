@@ -239,9 +239,12 @@ pub(super) fn validate(tiers: &BTreeMap<TierName, Tier>) -> Result<(), ConfigErr
     if let Err(reason) = objects(tiers, std::iter::empty()) {
         return refuse("tiers", reason);
     }
-    let mut sharing: Option<&TierName> = None;
     for (name, tier) in tiers {
         tier.validate().map_err(|error| error.in_tier(name))?;
+    }
+    locations::check(tiers, None)?;
+    let mut sharing: Option<&TierName> = None;
+    for (name, tier) in tiers {
         if let Tier::Geo(geo) = tier
             && !geo.shared.is_empty()
             && let Some(other) = sharing.replace(name)
@@ -250,7 +253,7 @@ pub(super) fn validate(tiers: &BTreeMap<TierName, Tier>) -> Result<(), ConfigErr
             return refuse("shared", reason).map_err(|error| error.in_tier(name));
         }
     }
-    locations::check(tiers, None)
+    Ok(())
 }
 
 /// Builds the table of classes. Without a row, `GLACIER` goes to the only rack and `GLACIER_IR` to
