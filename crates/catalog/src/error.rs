@@ -26,8 +26,8 @@ pub enum CatalogError {
 
     /// The catalog directory was written by another format version.
     #[error(
-        "catalog {path:?} has format version {}, this program reads {expected}",
-        found.map_or_else(|| "unknown".to_owned(), |found| found.to_string())
+        "catalog {path:?} has {}, this program reads {expected}",
+        found.map_or_else(|| "no known format version".to_owned(), |n| format!("format version {n}"))
     )]
     Version {
         /// The catalog directory.

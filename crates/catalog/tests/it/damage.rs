@@ -114,11 +114,11 @@ fn other_versions_are_refused() {
         assert!(error.to_string().ends_with(expected), "{error}");
         fs::write(path.join(file), whole).unwrap();
     };
-    check("version", b"FJL\x02", "has format version Some(2), this program reads 3");
-    check("version", b"FJL\x63", "has format version None, this program reads 3");
-    check("version", b"", "has format version None, this program reads 3");
+    check("version", b"FJL\x02", "has format version 2, this program reads 3");
+    check("version", b"FJL\x63", "has no known format version, this program reads 3");
+    check("version", b"", "has no known format version, this program reads 3");
     let spaces = b"fulgurite catalog 2\n1 left\n2 right\n";
-    check("spaces", spaces, "has format version Some(2), this program reads 1");
+    check("spaces", spaces, "has format version 2, this program reads 1");
     assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS);
 }
 

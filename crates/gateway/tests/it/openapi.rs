@@ -309,7 +309,7 @@ fn tome_events_match_the_schema() {
         let place = format!("/components/schemas/{schema}/properties");
         document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect()
     };
-    assert_eq!(variants::<TomeEvent>(json!({ "?": 1 })), described("TomesHappening"));
+    assert_eq!(variants::<TomeEvent>(json!({ "?": 1 })), described("TomeEvent"));
     assert_eq!(variants::<Alarm>(json!({ "?": 1 })), described("TomesAlarm"));
 }
 

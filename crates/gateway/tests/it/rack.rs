@@ -117,7 +117,7 @@ async fn failed_rack_disk_degrades_readiness() {
     let metrics = page("/metrics").await.text();
     for line in [
         "fulgurite_tier_healthy{tier=\"cold\",kind=\"rack\"} 0",
-        "fulgurite_tier_blobs_unrepaired{tier=\"cold\"} 0",
+        "fulgurite_tier_blobs_unrepaired{tier=\"cold\",kind=\"rack\"} 0",
     ] {
         assert!(metrics.contains(&format!("\n{line}\n")), "no {line} in {metrics}");
     }

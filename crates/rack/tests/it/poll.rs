@@ -177,8 +177,9 @@ async fn subscribers_get_a_snapshot_and_every_later_step() {
         }
     }
     let [all, few] = steps;
-    assert_eq!(all, few);
-    assert!(all.len() > 10, "{all:?}");
+    // The rack may have had a step between the two subscriptions.
+    assert!(all.ends_with(&few), "{all:?} {few:?}");
+    assert!(few.len() > 10, "{few:?}");
     for list in [all, few] {
         assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");
     }
