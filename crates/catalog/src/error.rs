@@ -27,7 +27,10 @@ pub enum CatalogError {
     /// The catalog directory was written by another format version.
     #[error(
         "catalog {path:?} has {}, this program reads {expected}",
-        found.map_or_else(|| "no known format version".to_owned(), |n| format!("format version {n}"))
+        found.map_or_else(
+            || "no known format version".to_owned(),
+            |found| format!("format version {found}")
+        )
     )]
     Version {
         /// The catalog directory.
