@@ -191,7 +191,7 @@ def read_all(server: Server, *names: str) -> None:
 
 @pytest.mark.parametrize(("older", "how"), [("index", "stopped"), ("index and ledger", "killed")])
 def test_older_copies_of_a_rack(server: Server, older: str, how: str) -> None:
-    """The index is named, and `rack recover`, as it stands in the message, makes it whole."""
+    """The index is named, and `tier recover`, as it stands in the message, makes it whole."""
     rack = {"kind": "rack", "shape": "laptop", "idle": "1s", "make": True}
     rack |= {"moves": {"calm_age": "0s"}}
     server.config = {"profile": "demo", "tiers": {"rack": rack}}

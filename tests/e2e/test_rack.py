@@ -312,7 +312,7 @@ def test_damage_up_to_the_redundancy_loses_nothing(make: Make, tmp_path: Path) -
 
 
 def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> None:
-    """Nobody makes another rack over the disks; `rack recover` rebuilds the index."""
+    """Nobody makes another rack over the disks; `tier recover` rebuilds the index."""
     server = make(tmp_path)
     s3 = begin(server)
     put_all(server, s3)
@@ -321,7 +321,7 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
     server.launch()
     assert server.process is not None
     assert server.process.wait(timeout=STOP_SECONDS) == 3, server.tail()
-    assert "rack recover" in server.tail()
+    assert "tier recover rack" in server.tail()
     again = ask(server, "init")
     assert again.returncode == 3, again.stdout
     assert "its index is lost" in again.stderr
@@ -362,7 +362,7 @@ def test_lost_index_is_recovered_from_the_disks(make: Make, tmp_path: Path) -> N
             ["rack.scrub", "needed", "scrubs"],
         ),
         ({"rated_spinups": 0}, ["rack.rated_spinups", "300000"]),
-        ({}, ["there is no rack in", "rack init"]),
+        ({}, ["there is no rack in", "tier init rack"]),
     ],
 )
 def test_invalid_rack_configuration_is_refused(

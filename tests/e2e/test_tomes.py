@@ -156,7 +156,7 @@ def test_missing_tome_is_reported_and_affects_no_others(make: Make, tmp_path: Pa
 
 
 def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Path) -> None:
-    """Remove the index of the store: `tomes recover` finds every object."""
+    """Remove the index of the store: `tier recover` finds every object."""
     server = make(tmp_path, promise="local")
     begin(server)
     server.stop()
@@ -169,4 +169,4 @@ def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Pa
         assert read(s3, BUCKET, name) == body(name), name
     server.stop()
     refused = server.run("tier", "status", "tomes", "--data", str(server.data))
-    assert refused.returncode == CONFIG and "--tier NAME=tome" in refused.stderr, refused.stderr
+    assert refused.returncode == CONFIG and "--tier tomes=KIND:VALUE" in refused.stderr, refused.stderr
