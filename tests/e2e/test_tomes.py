@@ -169,4 +169,6 @@ def test_lost_index_is_rebuilt_and_unnamed_set_reported(make: Make, tmp_path: Pa
         assert read(s3, BUCKET, name) == body(name), name
     server.stop()
     refused = server.run("tier", "status", "tomes", "--data", str(server.data))
-    assert refused.returncode == CONFIG and "--tier tomes=KIND:VALUE" in refused.stderr, refused.stderr
+    assert refused.returncode == CONFIG and "--tier tomes=KIND:VALUE" in refused.stderr, (
+        refused.stderr
+    )

@@ -159,7 +159,9 @@ def test_archive_uses_tomes_on_other_machines(network: Network, tmp_path: Path) 
             network.serve(tome)
         early = ask(server, "init")
         assert early.returncode == UNAVAILABLE, early.stderr
-        assert "tier init tomes" in early.stderr and f":{network.ports[1]}" in early.stderr, early.stderr
+        assert "tier init tomes" in early.stderr and f":{network.ports[1]}" in early.stderr, (
+            early.stderr
+        )
         network.serve(1)
         assert run_json(server, "init") == {"set": network.set, "tomes": 6, "added": 0}
 
