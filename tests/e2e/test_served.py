@@ -198,7 +198,7 @@ def test_urgent_restores_overtake_and_shuttles_stay_busy(tmp_path: Path) -> None
     shares |= {key: middle(runs, key) for key in ("busy_served", "shuttles_busy_served")}
     took = [statistics.median(p99(one) for one in of) for of in (runs, alone_runs)]
     print(f"busy: {shares}; Expedited's 99th percentile: {took[0]:.3f} s, alone {took[1]:.3f} s")
-    assert shares["shuttles_busy_twin"] >= 0.9, shares
+    assert shares["shuttles_busy_twin"] >= 0.8, shares
     if is_measured:
         assert took[0] <= 2 * took[1], took
 

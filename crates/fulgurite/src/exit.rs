@@ -76,7 +76,9 @@ fn exit_of_archive(error: &ArchiveError) -> Exit {
             | ArchiveError::WrongMasterKey { .. }
             | ArchiveError::WrongSharedKey { .. }
             | ArchiveError::Newer { .. }
-            | ArchiveError::Catalog(CatalogError::Version { .. } | CatalogError::Newer { .. })
+            | ArchiveError::Catalog(
+                CatalogError::Version { found: Some(_), .. } | CatalogError::Newer { .. }
+            )
     ) {
         return Exit::Config;
     }
