@@ -105,7 +105,7 @@ PLACES = {
     # Disks that did not come up back off for a minute, and are then spun up by the next request, or
     # within another minute to see whether they do.
     "rack-disks": Place("rack-disks", "rack", heal_seconds=200, **RACK),
-    "rack-index": Place("rack-index", "rack", **RACK),
+    "rack-index": Place("rack-index", "rack", is_held_open=True, **RACK),
     "tomes-disks": Place("tomes-disks", "tomes", **TOMES),
     # A known exception: where the store's own thread met the failure, the log alone has its cause.
     "tomes-awake": Place(
