@@ -76,7 +76,7 @@ enum Command {
     Tier(TierCommand),
     /// Serve a tome of a set in a process of its own
     Tome(TomeCommand),
-    /// Create, check and repair a namespace over several sites, and serve a site
+    /// Create, check and repair a namespace over several sites
     Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),

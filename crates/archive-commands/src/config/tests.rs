@@ -406,9 +406,12 @@ fn tiers_in_one_location_are_refused() {
     in_a(&objects("s3://b/p"), &objects("s3://b/p/q"));
     in_a(&rack(&path("r")), &tome(&path("r/disks/0/b"), "disks = \"/d/{tome}\""));
     in_a(&objects(&format!("file://{}", path("vault"))), &rack(&path("vault/rack")));
-    let device = "backend = \"linux\"\ndevice = \"/dev/disk/x-{place}\"";
-    let other = "backend = \"linux\"\ndevice = \"/dev/disk/x-{tome}\"";
-    let both = tiers(&format!("{}\n{device}", rack("/r")), &tome("/t", other));
+    let linux = |number: &str| {
+        let disks = format!("disks = \"/{number}/{{{number}}}\"");
+        format!("backend = \"linux\"\n{disks}\ndevice = \"/dev/disk/x-{{{number}}}\"")
+    };
+    let first = format!("{}\n{}", rack("/r"), linux("place"));
+    let both = tiers(&first, &tome("/t", &linux("tome")));
     check_names(&both, "setting tiers.b.device: \"/dev/disk/x-0\" is in use");
     for url in ["s3://user:secret@host/b", "az://container/x?sig=secret"] {
         let error = load(&format!("[tiers.a]\n{}\n", objects(url)), &[]).unwrap_err();
