@@ -105,13 +105,13 @@ impl Command {
     const fn ignores_broken_pipe(&self) -> bool {
         match self {
             Self::Objects(command) => command.ignores_broken_pipe(),
+            Self::Tier(command) => command.ignores_broken_pipe(),
             Self::Serve(_)
             | Self::Recover(_)
             | Self::Demo(_)
             | Self::DecodeWorker(_)
             | Self::Man(_)
             | Self::Geo(_)
-            | Self::Tier(_)
             | Self::Tome(_)
             | Self::Admin(_) => true,
             Self::Config(_)

@@ -99,6 +99,14 @@ struct OptionalTarget {
     target: Option<u32>,
 }
 
+impl TierCommand {
+    /// Whether the command does its work even if no one reads its output.
+    #[must_use]
+    pub const fn ignores_broken_pipe(&self) -> bool {
+        !matches!(self.command, TierAction::Watch(_))
+    }
+}
+
 /// Runs `tier`.
 pub fn tier<'a>(args: &'a TierCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
