@@ -53,7 +53,7 @@ pub(crate) fn show_report(
     match operation {
         Operation::Recover => report_found(&parse(report)?, out),
         Operation::Rebuild => {
-            let next = format!("replace the disk, then run `fulgurite tier replace {name}`");
+            let next = format!("replace the disk, then run `fulgurite tier replace {name} NUMBER`");
             report_rebuilt(&parse(report)?, &next, out)
         }
         Operation::Replace => {
