@@ -34,7 +34,7 @@ RESTORE_SECONDS = 30.0
 CONFIG: dict[str, Any] = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
-    "seal": {"staged_bytes": "1GiB", "age": "24h"},
+    "moves": {"bytes": "1GiB", "age": "24h"},
 }
 LIBRARY_LOG = "library.log"
 DAMAGES = ["missing", "empty", "truncated", "one bit", "one page", "older copy"]

@@ -123,6 +123,9 @@ def free_port() -> int:
 
 # A platter-set that a few hundred small objects fill: 4 information platters of 512 KiB and 3 of
 # redundancy, each track of 8+2 sectors of 4 KiB, each group of 8+2 tracks.
+# Settings of the glass tier, which tests write beside the others.
+GLASS = ("profile", "geometry", "medium", "library", "moves", "far_libraries", "far_redundancy")
+
 TINY_GEOMETRY: dict[str, Any] = {
     "profile": "tiny",
     "sector_payload_bytes": 4096,
@@ -153,6 +156,13 @@ TOMES: dict[str, Any] = {
     "make": True,
     "idle": "100ms",
 }
+
+
+def in_file(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns a configuration as it is in a file: with the settings of glass in its table."""
+    glass = {"kind": "glass"} | {name: config[name] for name in GLASS if name in config}
+    rest = {name: value for name, value in config.items() if name not in GLASS}
+    return rest | {"tiers": {"glass": glass} | config.get("tiers", {})}
 
 
 def to_toml(table: dict[str, Any]) -> str:
@@ -208,7 +218,7 @@ class Server:
         command += ["--listen", f"127.0.0.1:{self.port}"]
         if self.config:
             path = self.folder / "config.toml"
-            path.write_text(to_toml(self.config), encoding="utf-8")
+            path.write_text(to_toml(in_file(self.config)), encoding="utf-8")
             command += ["--config", str(path)]
         if self.tls:
             command += ["--tls", self.tls]

@@ -362,7 +362,7 @@ def test_conditions(s3: Any, bucket: str) -> None:
 
 def test_full_staging(start: Start) -> None:
     """A full log refuses puts at once with 507; what is stored stays readable."""
-    server = start({"storage": {"log_capacity": "32MiB"}, "seal": {"staged_bytes": "32MiB"}})
+    server = start({"storage": {"log_capacity": "32MiB"}, "moves": {"bytes": "32MiB"}})
     s3 = server.s3()
     s3.create_bucket(Bucket="full")
     s3.put_object(Bucket="full", Key="first", Body=b"first")
@@ -408,9 +408,9 @@ def test_damaged_config(tmp_path: Path) -> None:
     for text, word in (
         ("profile = [", "config.toml"),
         ('profle = "demo"\n', "profle"),
-        ('[seal]\nage = "5 fortnights"\n', "fortnights"),
-        ('profile = "papyrus"\n', "papyrus"),
-        ("[medium]\nsector_failure_rate = 2.0\n", "sector_failure_rate"),
+        ('[restore]\nday = "5 fortnights"\n', "fortnights"),
+        ('[tiers.glass]\nkind = "glass"\nprofile = "papyrus"\n', "papyrus"),
+        ("[medium]\nseed = 1\n", "write [tiers.glass.medium] in its place"),
     ):
         server = Server(folder=tmp_path, config={"profile": "demo"})
         (tmp_path / "config.toml").write_text(text, encoding="utf-8")

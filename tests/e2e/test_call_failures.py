@@ -38,7 +38,7 @@ CONFIG = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
     # Seals are asked for by the load, so that each round makes much the same calls.
-    "seal": {"staged_bytes": "1GiB", "age": "24h"},
+    "moves": {"bytes": "1GiB", "age": "24h"},
 }
 ROOM = ["create", "write", "allocate", "rename", "mkdir", "truncate"]
 

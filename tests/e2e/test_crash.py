@@ -45,7 +45,7 @@ FULL_CHECK_EVERY = 50
 CONFIG = {
     "geometry": TINY_GEOMETRY,
     # Seals run all the time, and restored copies expire within the test.
-    "seal": {"staged_bytes": "300KiB", "age": "1s"},
+    "moves": {"bytes": "300KiB", "age": "1s"},
     "restore": {"day": "1s"},
     # Deleted names are forgotten all the time.
     "storage": {"forget_within": "4s"},
@@ -108,7 +108,7 @@ def change_classes(server: Server, rng: random.Random, point: str | None) -> Non
     on_glass = [ON_GLASS, *IN_OBJECTS, ON_RACK[0]]
     server.config["classes"] = rng.choice((tiers | {"rack": ON_RACK}).get(kind, on_glass))
     server.config["tiers"] = CONFIG["tiers"] | stores(server)
-    server.config["seal"] = CONFIG["seal"] | {"far_libraries": ["far"]}
+    server.config["far_libraries"] = ["far"]
     storage = dict(CONFIG["storage"])
     if point in BEFORE_ANSWER or rng.random() < 0.5:
         storage["acknowledged_at"] = "cold"

@@ -337,7 +337,7 @@ def configured(folder: Path) -> dict[str, Any]:
     return {
         "profile": "demo",
         "geometry": TINY_GEOMETRY,
-        "seal": {"age": "2s"},
+        "moves": {"age": "2s"},
         "storage": {"log_capacity": "1GiB", "reserve": "1MiB"},
         "classes": classes,
         "tiers": {

@@ -23,7 +23,8 @@ def configured(other: Path, keys: Path) -> dict[str, object]:
     return {
         "geometry": GEOMETRY,
         "tiers": {"oslo": {"kind": "objects", "url": f"file://{other}"}},
-        "seal": {"far_libraries": ["oslo"], "far_redundancy": 3},
+        "far_libraries": ["oslo"],
+        "far_redundancy": 3,
         "keys": {"master_key": str(keys / "master.key"), "tables": [str(keys / "table")]},
     }
 
@@ -48,7 +49,7 @@ def test_objects_survive_the_loss_of_this_site(start: Start, tmp_path: Path) -> 
     wait_until("platters are away", lambda: platters_away(server) == (3, 0))
     status, page = server.fetch("/metrics")
     assert status == 200
-    assert b'fulgurite_far_platters{library="oslo"} 3' in page
+    assert b'fulgurite_tier_far_platters{tier="glass",kind="glass",library="oslo"} 3' in page
     shown = server.run("admin", "status", "--data", str(server.data)).stdout
     assert "far        3 platters at oslo" in shown, shown
     server.kill()

@@ -76,7 +76,7 @@ def settings(**storage: Any) -> dict[str, Any]:
     """Configure an archive whose logs could take the whole disk."""
     return {
         "profile": "demo",
-        "seal": {"age": "10d", "staged_bytes": "48MiB"},
+        "moves": {"age": "10d", "bytes": "48MiB"},
         "storage": {"log_capacity": "48MiB", "free_min": f"{FLOOR}B"} | storage,
     }
 

@@ -148,7 +148,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     server.s3().create_bucket(Bucket=BUCKET)
     put(server, SIZES)
     all_there(server, SIZES)
-    assert server.status()["tiers"] == {"geo": "geo"}
+    assert server.status()["tiers"] == {"geo": "geo", "glass": "glass"}
     assert metric(server, 'fulgurite_tier_healthy{tier="geo",kind="geo"}') == 1
     assert server.fetch("/readyz")[1] == b"ready\n"
     assert json_of(geo(sites, "status"))["is_well"]

@@ -57,7 +57,7 @@ SLOT_MOVE_POINTS = [
 EACH: dict[str, Any] = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
-    "seal": {"staged_bytes": "300KiB", "age": "1s"},
+    "moves": {"bytes": "300KiB", "age": "1s"},
     "tiers": {
         "rack": RACK,
         "tomes": TOMES | {"count": 5, "segments": 8, "regions": 1, "spares": 128},

@@ -39,7 +39,7 @@ CONFIG = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
     # Seals run during the load, and platters are released within it.
-    "seal": {"staged_bytes": "300KiB", "age": "1s"},
+    "moves": {"bytes": "300KiB", "age": "1s"},
 }
 # What a blinded run lost does not come however long one waits.
 BLINDED_RESTORE_SECONDS = 15.0

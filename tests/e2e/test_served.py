@@ -38,7 +38,7 @@ def serve(folder: Path, time_scale: float) -> Server:
     """Start an archive whose library takes its time and writes its log."""
     library = {"time_scale": time_scale, "log": str(folder / "library.log")}
     server = Server(folder, {"geometry": TINY_GEOMETRY, "library": library})
-    server.config["seal"] = {"staged_bytes": "64GiB"}
+    server.config["moves"] = {"bytes": "64GiB"}
     server.config["restore"] = {"log": str(folder / "restore.log")}
     return server
 

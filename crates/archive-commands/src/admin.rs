@@ -8,7 +8,7 @@ mod client;
 
 use fulgurite_archive::status::{
     DamagedCopy, DamagedInTier, FarStatus, JobStatus, MoveReport, SealReport, ShardLocation,
-    SkippedObject, Status, VerifiedTier, VerifyReport, WaitingTier,
+    SkippedObject, Status, VerifiedPlatter, VerifiedTier, VerifyReport, WaitingTier,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_client::names::S3Url;
@@ -278,23 +278,9 @@ async fn verify(
 ) -> anyhow::Result<()> {
     let report = client.verify(platter, out.is_json()).await?;
     let mut unreadable = 0;
-    for report in &report.platters {
-        out.json(report)?;
-        let verdict = match &report.error {
-            Some(error) => error.clone(),
-            None if report.tracks_unreadable > 0 => {
-                let tracks = pluralize(report.tracks_unreadable, "track");
-                format!("{tracks} that only the set can recover")
-            }
-            None => format!("margin {}", report.margin_min),
-        };
-        unreadable += u64::from(report.error.is_some() || report.tracks_unreadable > 0);
-        out.text(format_args!(
-            "{}  {} of {} sectors failed  {verdict}",
-            report.platter,
-            group_digits(report.sectors_failed),
-            group_digits(report.sectors)
-        ))?;
+    for platter in &report.platters {
+        out.json(platter)?;
+        unreadable += u64::from(show_platter(platter, out)?);
     }
     for copy in &report.damaged_copies {
         out.json(copy)?;
@@ -315,6 +301,25 @@ async fn verify(
         }
     }
     report_verdict(&report, unreadable, out)
+}
+
+/// Shows the verification of a platter; whether it cannot be read alone.
+pub(crate) fn show_platter(report: &VerifiedPlatter, out: &Output) -> anyhow::Result<bool> {
+    let verdict = match &report.error {
+        Some(error) => error.clone(),
+        None if report.tracks_unreadable > 0 => {
+            let tracks = pluralize(report.tracks_unreadable, "track");
+            format!("{tracks} that only the set can recover")
+        }
+        None => format!("margin {}", report.margin_min),
+    };
+    out.text(format_args!(
+        "{}  {} of {} sectors failed  {verdict}",
+        report.platter,
+        group_digits(report.sectors_failed),
+        group_digits(report.sectors)
+    ))?;
+    Ok(report.error.is_some() || report.tracks_unreadable > 0)
 }
 
 /// Shows the verdict; returns the error that the command ends with if something is damaged.
@@ -371,13 +376,13 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
         group_digits(server.connections_max),
         group_digits(server.connections_ended_idle)
     ))?;
-    if tiers.is_empty() {
+    if tiers.len() == 1 {
         return Ok(());
     }
     let mut unanswered = Vec::new();
     for tier in client.tiers().await? {
-        // A directory or a bucket reports nothing.
-        if tier.kind == TierKind::Objects {
+        // The status of the archive has that of glass, and a directory or a bucket reports nothing.
+        if matches!(tier.kind, TierKind::Glass | TierKind::Objects) {
             continue;
         }
         let lines = match (&tier.unanswered, tier.reasons.is_empty()) {

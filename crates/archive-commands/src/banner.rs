@@ -52,7 +52,7 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
         KeyOrigin::Stored => ("SECRET", format!("in {stored}")),
         KeyOrigin::Provided => ("SECRET", "as provided".to_owned()),
     };
-    let profile = config.geometry.as_ref().map_or(&config.profile, |geometry| &geometry.profile);
+    let profile = config.glass.profile();
     let mut text = format!(
         "Fulgurite {} serves {}\n\n\
          \x20 endpoint    {endpoint}\n\

@@ -25,9 +25,9 @@ pub const KEY: &str = "FULGURITE_QUEUE_KEY";
 /// `decode-worker`
 #[derive(Clone, Debug, clap::Args)]
 pub struct DecodeWorkerArgs {
-    /// The NATS server (with JetStream) that the archives' `medium.decode_queue` names:
+    /// The NATS server (with JetStream) that the archives' `tiers.glass.medium.decode_queue` names:
     /// nats://HOST:PORT or tls://HOST:PORT
-    #[arg(long, value_name = "ADDRESS", env = "FULGURITE_MEDIUM_DECODE_QUEUE")]
+    #[arg(long, value_name = "ADDRESS", env = "FULGURITE_GLASS_MEDIUM_DECODE_QUEUE")]
     queue: QueueAddress,
     /// Concurrent jobs; 0 means one per processor
     #[arg(long, value_name = "COUNT", default_value_t = 0)]

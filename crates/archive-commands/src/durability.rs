@@ -105,7 +105,7 @@ const LEFT_OUT: [&str; 6] = [
 pub fn durability(args: &DurabilityArgs, out: &Output) -> anyhow::Result<()> {
     let overrides = Overrides { profile: args.profile.clone(), ..Overrides::default() };
     let config = Config::load(args.config.as_deref(), process_environment(), overrides)?;
-    let geometry = config.effective_geometry()?;
+    let geometry = config.glass.effective_geometry()?;
     let rows =
         rows(args, &geometry).map_err(|error| ExitError::new(Exit::Usage, error.to_string()))?;
     out.text(format_args!("Profile {}\n", geometry.profile))?;

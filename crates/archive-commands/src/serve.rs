@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::banner;
-use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
+use crate::config::{self, Config, ConfigArgs, Expedited, Glass, TlsChoice};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::process::{fail_point, restrict_umask};
@@ -180,6 +180,28 @@ pub fn open<'a>(
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, tiers)?).await?) })
 }
 
+/// Opens an existing archive with its tiers, for an operator's command.
+pub(crate) async fn open_existing(
+    config: &Config,
+    data: &Path,
+) -> anyhow::Result<(Archive, OpenTiers)> {
+    if !data.join("archive.json").exists() {
+        let message = format!("there is no archive in \"{}\"", data.display());
+        return Err(ExitError::new(Exit::NotFound, message).into());
+    }
+    open_with_tiers(config, data).await
+}
+
+/// Stops an archive, then its tiers.
+pub(crate) async fn close(archive: &Archive, tiers: OpenTiers) -> anyhow::Result<()> {
+    for open in tiers.values() {
+        open.tier.stop_waiting();
+    }
+    let stopped = archive.stop().await;
+    tier::close(tiers).await;
+    Ok(stopped?)
+}
+
 /// Opens the tiers first, because they are tiers of the archive.
 async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, OpenTiers)> {
     let mut tiers = OpenTiers::new();
@@ -270,12 +292,7 @@ impl RunningServer {
     async fn stop_all(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
-        for open in self.tiers.values() {
-            open.tier.stop_waiting();
-        }
-        let stopped = self.archive.stop().await;
-        tier::close(self.tiers).await;
-        Ok(stopped?)
+        close(&self.archive, self.tiers).await
     }
 }
 
@@ -313,26 +330,26 @@ pub fn archive_config(
     data: &Path,
     tiers: &OpenTiers,
 ) -> anyhow::Result<ArchiveConfig> {
-    let geometry = config.effective_geometry()?;
-    let staged_bytes =
-        config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
+    let Glass { shard_size, moves, medium, library, .. } = &config.glass;
+    let geometry = config.glass.effective_geometry()?;
+    let staged_bytes = moves.bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
     let (far_libraries, far_redundancy) = config.far_libraries()?;
     Ok(ArchiveConfig {
         data: data.to_owned(),
         glass: GlassConfig {
             geometry,
-            shard_size: config.seal.shard_size,
-            medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
+            shard_size: *shard_size,
+            medium: MediumOptions { seed: medium.seed, fidelity: fidelity(medium)? },
             library: LibraryOptions {
-                shape: config.library.shape.clone(),
-                time_scale: config.library.time_scale,
-                seed: config.library.seed,
-                policy: config.library.policy.clone(),
-                log: config.library.log.clone(),
+                shape: library.shape.clone(),
+                time_scale: library.time_scale,
+                seed: library.seed,
+                policy: library.policy.clone(),
+                log: library.log.clone(),
             },
             far_redundancy,
         },
-        seal: SealPolicy { staged_bytes, age: config.seal.age },
+        seal: SealPolicy { staged_bytes, age: moves.age },
         classes: config.effective_classes()?,
         tiers: tier::options(config, tiers)?,
         acknowledged_at: config.acknowledged_at()?,
@@ -370,7 +387,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
                     .iter()
                     .any(|rate| *rate != Ratio::ZERO) =>
             {
-                let message = "medium.statistics says how often sectors fail; leave \
+                let message = "tiers.glass.medium.statistics says how often sectors fail; leave \
                                medium.sector_failure_rate and medium.track_failure_rate at 0";
                 return Err(ExitError::new(Exit::Config, message).into());
             }

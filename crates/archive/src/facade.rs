@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 
 use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
-use crate::jobs::Workers;
+use crate::jobs::{VerifyScope, Workers};
 use crate::model::names::{BucketName, ObjectKey};
 use crate::model::object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectParts,
@@ -29,7 +29,9 @@ use crate::objects::read;
 use crate::restore::RestoreWatch;
 use crate::shared::{self, SharedBuckets};
 use crate::state::ArchiveState;
-use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifyReport};
+use crate::status::{
+    MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifiedPlatter, VerifyReport,
+};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, restore, status};
 
@@ -512,7 +514,16 @@ impl Archive {
         platter: Option<PlatterId>,
         progress: &'a Arc<Progress>,
     ) -> BoxFuture<'a, Result<VerifyReport>> {
-        Box::pin(async move { self.workers.verify(platter, progress).await })
+        let scope = platter.map_or(VerifyScope::All, VerifyScope::Platter);
+        Box::pin(async move { self.workers.verify(scope, progress).await })
+    }
+
+    /// Verifies all platters by reading them whole. Updates `progress` meanwhile.
+    pub(crate) async fn verify_platters(
+        &self,
+        progress: &Arc<Progress>,
+    ) -> Result<Vec<VerifiedPlatter>> {
+        Ok(self.workers.verify(VerifyScope::Platters, progress).await?.platters)
     }
 
     /// Changes the storage class of objects in a bucket: each is copied onto itself, and goes to
@@ -593,8 +604,18 @@ impl Archive {
         self.workers.degraded()
     }
 
-    /// Returns the kinds of degradation, for unauthenticated clients: no path, platter, tier or
-    /// object is named.
+    /// Returns the failures of glass, one line each.
+    pub(crate) fn glass_degraded(&self) -> Vec<String> {
+        self.state.platters.degraded()
+    }
+
+    /// Returns the kinds of failures of glass, without paths and platters.
+    pub(crate) fn glass_degraded_kinds(&self) -> Vec<String> {
+        self.state.platters.degraded_kinds().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Returns the kinds of degradation besides those of glass, which its tier reports, for
+    /// unauthenticated clients: no path, platter, tier or object is named.
     #[must_use]
     pub fn degraded_kinds(&self) -> Vec<String> {
         self.workers.degraded_kinds()

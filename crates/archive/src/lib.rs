@@ -15,6 +15,7 @@ mod facade;
 mod fail_point;
 #[doc(hidden)]
 pub mod fuzz_api;
+mod glass_tier;
 mod jobs;
 pub mod limits;
 mod model;
@@ -46,6 +47,7 @@ pub use fulgurite_glass::{
 };
 pub use fulgurite_tier::Progress;
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
+pub use glass_tier::GlassTier;
 pub use model::names::{BucketName, ObjectKey};
 pub use model::object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,

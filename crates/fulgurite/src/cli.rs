@@ -100,6 +100,38 @@ enum Command {
     Man(ManArgs),
 }
 
+/// The commands in the order of the help, in groups.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Archive", &["serve", "config", "admin", "tier", "recover", "inspect", "durability", "demo"]),
+    (
+        "Objects",
+        &["put", "get", "cat", "cp", "mv", "sync", "ls", "rm", "mb", "rb", "restore", "status"],
+    ),
+    ("On other machines", &["tome", "geo", "decode-worker"]),
+    ("Simulate and measure", &["twin", "glass", "bench"]),
+    ("This program", &["completions", "man"]),
+];
+
+/// Lists the commands in groups in the help.
+fn with_grouped_help(command: clap::Command) -> clap::Command {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let mut commands = String::new();
+    for (title, names) in GROUPS {
+        commands.push_str(&format!("{header}{title}:{header:#}\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            commands.push_str(&format!("  {literal}{name:<13}{literal:#}  {about}\n"));
+        }
+        commands.push('\n');
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}\
+         {header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
 impl Command {
     /// Whether the command does its work even if no one reads its output.
     const fn ignores_broken_pipe(&self) -> bool {
@@ -163,7 +195,7 @@ pub(crate) fn main() -> ExitCode {
 /// Parses the command line; help and error messages use the requested color.
 fn parse() -> Cli {
     let choice = requested_color(std::env::args_os());
-    let matches = Cli::command().color(choice).get_matches();
+    let matches = with_grouped_help(Cli::command()).color(choice).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -268,4 +300,21 @@ fn start_log(cli: &Cli) {
         .or_else(|_| EnvFilter::try_from_default_env())
         .unwrap_or_else(|_| EnvFilter::new(default));
     log::start(cli.log_format, filter);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Cli::command();
+        let all: BTreeSet<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let listed: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), all);
+        assert_eq!(listed.len(), all.len(), "a command is listed twice");
+    }
 }

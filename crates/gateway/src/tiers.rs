@@ -52,6 +52,13 @@ pub struct TierSummary {
 }
 
 impl TierSummary {
+    /// Returns the summary of a tier whose state is not known.
+    #[must_use]
+    pub fn unanswered(name: &TierName, kind: TierKind, why: &str) -> Self {
+        let (reasons, operations) = (Vec::new(), Vec::new());
+        Self { name: name.clone(), kind, reasons, unanswered: Some(why.to_owned()), operations }
+    }
+
     /// Asks a tier for its summary. Accesses no disk.
     pub async fn of(name: &TierName, tier: &dyn Tier) -> Self {
         let reasons = tokio::time::timeout(crate::limits::TIER_TIMEOUT, tier.reasons());

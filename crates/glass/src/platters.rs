@@ -294,8 +294,8 @@ impl Platters {
     pub fn degraded_kinds(&self) -> Vec<&'static str> {
         let (failures, _) = self.failures.status(self.context.passed());
         let unverified = self.live.get().and_then(|live| live.library.unverified().status().2);
-        let sealing = (!failures.is_empty()).then_some("glass: sealing fails");
-        let verifying = unverified.map(|_| "glass: new platters are verified late");
+        let sealing = (!failures.is_empty()).then_some("sealing fails");
+        let verifying = unverified.map(|_| "new platters are verified late");
         sealing.into_iter().chain(verifying).collect()
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use fulgurite_tier::{
     Operation, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics, TierOperation,
@@ -49,7 +51,7 @@ impl Tier for RackStore {
         &self,
         operation: Operation,
         target: Option<u32>,
-        progress: &Progress,
+        progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
         let place = PlaceId::new(target.unwrap_or_default());
         Ok(match operation {

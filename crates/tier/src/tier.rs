@@ -3,6 +3,7 @@
 
 use std::fmt::{Debug, Display, Formatter};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fulgurite_units::{ErrorKind, error_chain};
@@ -16,6 +17,8 @@ use crate::{Progress, TierMetrics};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TierKind {
+    /// Platters of glass in a library.
+    Glass,
     /// A rack of cold disks.
     Rack,
     /// A set of tomes.
@@ -31,6 +34,7 @@ impl TierKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Glass => "glass",
             Self::Rack => "rack",
             Self::Tome => "tome",
             Self::Geo => "geo",
@@ -159,7 +163,7 @@ pub trait Tier: Debug + Send + Sync {
         &self,
         operation: Operation,
         _target: Option<u32>,
-        _progress: &Progress,
+        _progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
         Err(TierError::no_such_operation(self.kind(), operation))
     }

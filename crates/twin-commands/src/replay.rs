@@ -17,8 +17,8 @@ use super::{invalid_input, open, state};
 /// Flags of `twin replay`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// Log of a library (`[library] log`, or `twin run --log`), or of an archive's restores
-    /// (`[restore] log`)
+    /// Log of a library (`[tiers.glass.library] log`, or `twin run --log`), or of an archive's
+    /// restores (`[restore] log`)
     #[arg(value_name = "LOG")]
     log: PathBuf,
     /// Show the library at this time since its start (2h, 90s, 1500ms), and stop there

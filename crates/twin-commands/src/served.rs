@@ -18,14 +18,14 @@ use super::{invalid_input, open, percent};
 /// Flags of `twin served`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ServedArgs {
-    /// Log of a library (`[library] log`, or `twin run --log`)
+    /// Log of a library (`[tiers.glass.library] log`, or `twin run --log`)
     #[arg(value_name = "LOG")]
     log: PathBuf,
     /// Log of the archive's restores (`[restore] log`): the twin is then given the restores of
     /// clients instead of the library reads that they caused
     #[arg(long, value_name = "LOG")]
     restores: Option<PathBuf>,
-    /// Seconds that machines take for each second in the paper: `[library] time_scale`
+    /// Seconds that machines take for each second in the paper: `[tiers.glass.library] time_scale`
     #[arg(long, value_name = "SCALE", default_value_t = 1.0)]
     time_scale: f64,
     /// User bytes per track

@@ -41,7 +41,7 @@ impl Server {
         command.arg("serve").arg("--data").arg(data);
         command.args(["--listen", &address.to_string(), "--profile", "demo"]).envs(KEYS);
         // Nothing is sealed before the benchmark asks for it, so that each row measures one thing.
-        command.env("FULGURITE_SEAL_STAGED_BYTES", "64GiB");
+        command.env("FULGURITE_GLASS_MOVES_BYTES", "64GiB");
         let log = std::fs::File::create(bench.folder.join("serve.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! `FULGURITE_*` variables: a setting's path in the file, in upper case, joined by `_`.
+//! `FULGURITE_*` variables: a setting's path in the file, in upper case, joined by `_`; those of the
+//! glass tier without `TIERS`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,16 +8,16 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
-/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[classes]` and
-/// `[tiers]` can be set in files only.
+/// Every setting that has a variable. The geometry of platters, the shape of the library,
+/// `[classes]` and other tiers can be set in files only.
 const SETTINGS: [(&str, Setter); 36] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
-    ("FULGURITE_PROFILE", |c, v| set(&mut c.profile, v)),
-    ("FULGURITE_SEAL_STAGED_BYTES", |c, v| set_some(&mut c.seal.staged_bytes, v)),
-    ("FULGURITE_SEAL_AGE", |c, v| set(&mut c.seal.age, v)),
-    ("FULGURITE_SEAL_SHARD_SIZE", |c, v| set(&mut c.seal.shard_size, v)),
+    ("FULGURITE_GLASS_PROFILE", |c, v| set(&mut c.glass.profile, v)),
+    ("FULGURITE_GLASS_MOVES_BYTES", |c, v| set_some(&mut c.glass.moves.bytes, v)),
+    ("FULGURITE_GLASS_MOVES_AGE", |c, v| set(&mut c.glass.moves.age, v)),
+    ("FULGURITE_GLASS_SHARD_SIZE", |c, v| set(&mut c.glass.shard_size, v)),
     ("FULGURITE_STORAGE_LOG_CAPACITY", |c, v| set(&mut c.storage.log_capacity, v)),
     ("FULGURITE_STORAGE_FREE_MIN", |c, v| set_some(&mut c.storage.free_min, v)),
     ("FULGURITE_STORAGE_RESERVE", |c, v| set_some(&mut c.storage.reserve, v)),
@@ -27,27 +28,29 @@ const SETTINGS: [(&str, Setter); 36] = [
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
     ("FULGURITE_KEYS_TABLES", |c, v| set_paths(&mut c.keys.tables, v)),
-    ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
-    ("FULGURITE_MEDIUM_DAMAGE", |c, v| set_some(&mut c.medium.damage, v)),
-    ("FULGURITE_MEDIUM_DECODE_PRICES", |c, v| set(&mut c.medium.decode_prices, v)),
-    ("FULGURITE_MEDIUM_DECODE_QUEUE", |c, v| set_some(&mut c.medium.decode_queue, v)),
-    ("FULGURITE_MEDIUM_DECODE_WATTS", |c, v| set(&mut c.medium.decode_watts, v)),
-    ("FULGURITE_MEDIUM_DECODE_WITHIN", |c, v| set(&mut c.medium.decode_within, v)),
-    ("FULGURITE_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.medium.decode_workers, v)),
-    ("FULGURITE_MEDIUM_ENGINE", |c, v| set_engine(&mut c.medium.engine, v)),
-    ("FULGURITE_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.medium.fidelity, v)),
-    ("FULGURITE_MEDIUM_MODEL", |c, v| set_some(&mut c.medium.model, v)),
-    ("FULGURITE_MEDIUM_READS_MAX", |c, v| set(&mut c.medium.reads_max, v)),
-    ("FULGURITE_MEDIUM_SEED", |c, v| set(&mut c.medium.seed, v)),
-    ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
-        set_ratio(&mut c.medium.sector_failure_rate, v)
+    ("FULGURITE_GLASS_MEDIUM_CHANNEL", |c, v| set(&mut c.glass.medium.channel, v)),
+    ("FULGURITE_GLASS_MEDIUM_DAMAGE", |c, v| set_some(&mut c.glass.medium.damage, v)),
+    ("FULGURITE_GLASS_MEDIUM_DECODE_PRICES", |c, v| set(&mut c.glass.medium.decode_prices, v)),
+    ("FULGURITE_GLASS_MEDIUM_DECODE_QUEUE", |c, v| set_some(&mut c.glass.medium.decode_queue, v)),
+    ("FULGURITE_GLASS_MEDIUM_DECODE_WATTS", |c, v| set(&mut c.glass.medium.decode_watts, v)),
+    ("FULGURITE_GLASS_MEDIUM_DECODE_WITHIN", |c, v| set(&mut c.glass.medium.decode_within, v)),
+    ("FULGURITE_GLASS_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.glass.medium.decode_workers, v)),
+    ("FULGURITE_GLASS_MEDIUM_ENGINE", |c, v| set_engine(&mut c.glass.medium.engine, v)),
+    ("FULGURITE_GLASS_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.glass.medium.fidelity, v)),
+    ("FULGURITE_GLASS_MEDIUM_MODEL", |c, v| set_some(&mut c.glass.medium.model, v)),
+    ("FULGURITE_GLASS_MEDIUM_READS_MAX", |c, v| set(&mut c.glass.medium.reads_max, v)),
+    ("FULGURITE_GLASS_MEDIUM_SEED", |c, v| set(&mut c.glass.medium.seed, v)),
+    ("FULGURITE_GLASS_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
+        set_ratio(&mut c.glass.medium.sector_failure_rate, v)
     }),
-    ("FULGURITE_MEDIUM_STATISTICS", |c, v| set_some(&mut c.medium.statistics, v)),
-    ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
-    ("FULGURITE_LIBRARY_LOG", |c, v| set_some(&mut c.library.log, v)),
-    ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
-    ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
-    ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
+    ("FULGURITE_GLASS_MEDIUM_STATISTICS", |c, v| set_some(&mut c.glass.medium.statistics, v)),
+    ("FULGURITE_GLASS_MEDIUM_TRACK_FAILURE_RATE", |c, v| {
+        set_ratio(&mut c.glass.medium.track_failure_rate, v)
+    }),
+    ("FULGURITE_GLASS_LIBRARY_LOG", |c, v| set_some(&mut c.glass.library.log, v)),
+    ("FULGURITE_GLASS_LIBRARY_POLICY", |c, v| set_policy(&mut c.glass.library.policy, v)),
+    ("FULGURITE_GLASS_LIBRARY_SEED", |c, v| set(&mut c.glass.library.seed, v)),
+    ("FULGURITE_GLASS_LIBRARY_TIME_SCALE", |c, v| set(&mut c.glass.library.time_scale, v)),
 ];
 
 /// Variables with this prefix that other parts of the program read.

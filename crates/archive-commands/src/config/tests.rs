@@ -46,22 +46,22 @@ fn fold(text: &str) -> String {
 #[test]
 fn unknown_keys_are_refused_with_their_position() {
     check_refused(
-        "listen = \"127.0.0.1:9000\"\n[seal]\nage = \"1h\"\nsize = \"1GiB\"\n",
+        "listen = \"127.0.0.1:9000\"\n[restore]\nday = \"1h\"\nsize = \"1GiB\"\n",
         &[],
         expect![[r#"
             configuration is wrong: TOML parse error at line 4, column 1
               |
             4 | size = "1GiB"
               | ^^^^
-            unknown field `size`, expected one of
-            `staged_bytes`, `age`, `shard_size`, `far_libraries`, `far_redundancy`"#]],
+            unknown field `size`, expected one of `expedited`, `day`, `log`"#]],
     );
 }
 
 #[test]
 fn far_libraries_are_tiers_and_get_most_redundancy() {
     const TIER: &str = "[tiers.oslo]\nkind = \"objects\"\nurl = \"file:///oslo\"\n";
-    let seal = |seal: &str| format!("profile = \"demo\"\n[seal]\n{seal}\n{TIER}");
+    let seal =
+        |seal: &str| format!("[tiers.glass]\nkind = \"glass\"\nprofile = \"demo\"\n{seal}\n{TIER}");
     let taken = |text: &str| load(&seal(text), &[]).unwrap().far_libraries().unwrap();
     assert_eq!(taken(""), (Vec::new(), 0));
     let (names, away) = taken("far_libraries = [\"oslo\"]");
@@ -82,12 +82,12 @@ fn far_libraries_are_tiers_and_get_most_redundancy() {
 #[test]
 fn values_need_their_units() {
     check_refused(
-        "[seal]\nage = 30\n",
+        "[restore]\nday = 30\n",
         &[],
         expect![[r#"
             configuration is wrong: TOML parse error at line 2, column 7
               |
-            2 | age = 30
+            2 | day = 30
               |       ^^
             invalid type: integer `30`, expected a string"#]],
     );
@@ -107,39 +107,42 @@ fn values_need_their_units() {
 #[test]
 fn impossible_settings_are_refused_by_name() {
     check_refused(
-        "profile = \"x\"\n",
+        "[tiers.glass]\nkind = \"glass\"\nprofile = \"x\"\n",
         &[],
         expect![[
-            r#"setting profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
+            r#"setting tiers.glass.profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
         ]],
     );
     let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
     let no_room = fulgurite_platter::Geometry { sector_payload_bytes: 384, ..geometry };
-    let no_room = Config { geometry: Some(no_room), ..Config::default() };
-    let error = load(&no_room.show().unwrap(), &[]).unwrap_err().to_string();
-    for words in ["setting geometry: ", "sector_payload_bytes is 384 and has to be "] {
+    let mut config = Config::default();
+    config.glass.geometry = Some(no_room);
+    let error = load(&config.show().unwrap(), &[]).unwrap_err().to_string();
+    for words in ["setting tiers.glass.geometry: ", "sector_payload_bytes is 384 and has to be "] {
         assert!(error.contains(words), "{error}");
     }
     check_refused(
-        "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
+        "[storage]\nlog_capacity = \"1GiB\"\n[tiers.glass]\nkind = \"glass\"\nmoves.bytes = \"2GiB\"\n",
         &[],
-        expect!["setting seal.staged_bytes: 2GiB is not between 1B and storage.log_capacity, 1GiB"],
+        expect![
+            "setting tiers.glass.moves.bytes: 2GiB is not between 1B and storage.log_capacity, 1GiB"
+        ],
     );
     check_refused(
-        "[seal]\nshard_size = \"0B\"\n",
+        "[tiers.glass]\nkind = \"glass\"\nshard_size = \"0B\"\n",
         &[],
-        expect!["setting seal.shard_size: a shard has at least one byte"],
+        expect!["setting tiers.glass.shard_size: a shard has at least one byte"],
     );
     check_refused(
-        "[library]\ntime_scale = -1.0\n",
+        "[tiers.glass]\nkind = \"glass\"\nlibrary.time_scale = -1.0\n",
         &[],
-        expect!["setting library.time_scale: it is not a number from 0 up"],
+        expect!["setting tiers.glass.library.time_scale: it is not a number from 0 up"],
     );
     check_refused(
-        "[library.shape]\nstorage_racks = 1\n",
+        "[tiers.glass]\nkind = \"glass\"\nlibrary.shape.storage_racks = 1\n",
         &[],
         expect![[
-            "setting library.shape: 10 blast zones cannot keep the 19 platters of a set apart"
+            "setting tiers.glass.library.shape: 10 blast zones cannot keep the 19 platters of a set apart"
         ]],
     );
     check_refused(
@@ -158,37 +161,37 @@ fn impossible_settings_are_refused_by_name() {
 #[test]
 fn environment_overrides_the_file_and_is_validated() {
     let config = load(
-        "[seal]\nage = \"1h\"\n[medium]\nseed = 5\n",
+        "[tiers.glass]\nkind = \"glass\"\nmoves.age = \"1h\"\nmedium.seed = 5\n",
         &[
-            ("FULGURITE_SEAL_AGE", "30s"),
+            ("FULGURITE_GLASS_MOVES_AGE", "30s"),
             ("FULGURITE_STORAGE_LOG_CAPACITY", "8GiB"),
-            ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", "0.25"),
+            ("FULGURITE_GLASS_MEDIUM_SECTOR_FAILURE_RATE", "0.25"),
             ("FULGURITE_TLS", "c.pem,k.pem"),
             ("FULGURITE_NOT_A_SETTING", "1"),
             ("PATH", "/bin"),
         ],
     )
     .unwrap();
-    assert_eq!(config.seal.age, Duration::from_secs(30));
+    assert_eq!(config.glass.moves.age, Duration::from_secs(30));
     assert_eq!(config.storage.log_capacity, ByteCount::gib(8));
-    assert_eq!(config.seal.staged_bytes, Some(ByteCount::gib(2)), "a quarter of the logs");
-    assert!((config.medium.sector_failure_rate.get() - 0.25).abs() < 1e-12);
-    assert_eq!(config.medium.seed, 5);
-    assert_eq!(config.seal.shard_size, ByteCount::new(4_000_000_000), "the default");
+    assert_eq!(config.glass.moves.bytes, Some(ByteCount::gib(2)), "a quarter of the logs");
+    assert!((config.glass.medium.sector_failure_rate.get() - 0.25).abs() < 1e-12);
+    assert_eq!(config.glass.medium.seed, 5);
+    assert_eq!(config.glass.shard_size, ByteCount::new(4_000_000_000), "the default");
     let files = TlsChoice::Files { certificate: "c.pem".into(), key: "k.pem".into() };
     assert_eq!(config.tls, files);
     check_refused(
         "",
-        &[("FULGURITE_SEAL_AGE", "30")],
+        &[("FULGURITE_GLASS_MOVES_AGE", "30")],
         expect![[r#"
-            environment variable FULGURITE_SEAL_AGE: "30" is not a duration;
+            environment variable FULGURITE_GLASS_MOVES_AGE: "30" is not a duration;
             write a whole number and a unit, like 30s"#]],
     );
     check_refused(
         "",
-        &[("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", "2")],
+        &[("FULGURITE_GLASS_MEDIUM_TRACK_FAILURE_RATE", "2")],
         expect![[r#"
-            environment variable FULGURITE_MEDIUM_TRACK_FAILURE_RATE: 2 is not a ratio;
+            environment variable FULGURITE_GLASS_MEDIUM_TRACK_FAILURE_RATE: 2 is not a ratio;
             write a number from 0 to 1"#]],
     );
 }
@@ -199,24 +202,28 @@ fn every_setting_has_a_variable() {
     let mut config = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
     config.keys.master_key = Some("master.key".into());
     config.keys.tables = vec!["table".into(), "copy".into()];
-    config.library.log = Some("library.log".into());
+    config.glass.library.log = Some("library.log".into());
     config.restore.log = Some("restore.log".into());
-    config.seal.staged_bytes = Some(ByteCount::mib(1));
+    config.glass.moves.bytes = Some(ByteCount::mib(1));
     config.storage.free_min = Some(ByteCount::mib(1));
     config.storage.reserve = Some(ByteCount::mib(1));
-    config.medium.damage = Some("damage.toml".into());
-    config.medium.decode_queue = Some("nats://queue.example.org".parse().unwrap());
-    config.medium.model = Some("model.onnx".into());
-    config.medium.statistics = Some("nominal.soft".into());
-    let shown: toml::Table = config.show().unwrap().parse().unwrap();
+    config.glass.medium.damage = Some("damage.toml".into());
+    config.glass.medium.decode_queue = Some("nats://queue.example.org".parse().unwrap());
+    config.glass.medium.model = Some("model.onnx".into());
+    config.glass.medium.statistics = Some("nominal.soft".into());
+    let mut shown: toml::Table = config.show().unwrap().parse().unwrap();
+    let mut tables = vec![("FULGURITE_GLASS".to_owned(), shown["tiers"]["glass"].clone())];
+    shown.remove("tiers");
+    tables.push(("FULGURITE".to_owned(), shown.into()));
     let mut settings = Vec::new();
-    for (name, value) in shown {
-        let toml::Value::Table(table) = value else {
-            settings.push((format!("FULGURITE_{name}").to_uppercase(), value));
-            continue;
-        };
-        for (inner, value) in table.into_iter().filter(|(_, value)| !value.is_table()) {
-            settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
+    while let Some((path, table)) = tables.pop() {
+        for (name, value) in table.as_table().unwrap() {
+            let variable = format!("{path}_{name}").to_uppercase();
+            if !value.is_table() && name != "kind" {
+                settings.push((variable, value.clone()));
+            } else if value.is_table() && !["shape", "policy"].contains(&name.as_str()) {
+                tables.push((variable, value.clone()));
+            }
         }
     }
     assert_eq!(settings.len(), 35);
@@ -227,14 +234,14 @@ fn every_setting_has_a_variable() {
         // read it.
         let plain = [
             "FULGURITE_DOMAIN",
-            "FULGURITE_PROFILE",
+            "FULGURITE_GLASS_PROFILE",
             "FULGURITE_KEYS_MASTER_KEY",
             "FULGURITE_KEYS_TABLES",
-            "FULGURITE_LIBRARY_LOG",
-            "FULGURITE_MEDIUM_CHANNEL",
-            "FULGURITE_MEDIUM_DAMAGE",
-            "FULGURITE_MEDIUM_MODEL",
-            "FULGURITE_MEDIUM_STATISTICS",
+            "FULGURITE_GLASS_LIBRARY_LOG",
+            "FULGURITE_GLASS_MEDIUM_CHANNEL",
+            "FULGURITE_GLASS_MEDIUM_DAMAGE",
+            "FULGURITE_GLASS_MEDIUM_MODEL",
+            "FULGURITE_GLASS_MEDIUM_STATISTICS",
             "FULGURITE_RESTORE_LOG",
         ];
         let take = if plain.contains(&name.as_str()) { 1 } else { 2 };
@@ -251,23 +258,21 @@ fn flags_override_everything() {
         profile: Some("demo".to_owned()),
         tiers: Vec::new(),
     };
-    let environment = [("FULGURITE_PROFILE".to_owned(), "silica".to_owned())];
+    let environment = [("FULGURITE_GLASS_PROFILE".to_owned(), "silica".to_owned())];
     let config = Config::load(None, environment.into_iter(), overrides).unwrap();
-    assert_eq!((config.profile.as_str(), config.tls.clone()), ("demo", TlsChoice::Auto));
-    assert_eq!(config.seal.staged_bytes, Some(ByteCount::mib(256)), "a full set of 16 platters");
+    assert_eq!((config.glass.profile.as_str(), config.tls.clone()), ("demo", TlsChoice::Auto));
+    assert_eq!(config.glass.moves.bytes, Some(ByteCount::mib(256)), "a full set of 16 platters");
 }
 
 #[test]
 fn shown_configuration_is_equivalent() {
     let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
-    let custom = Config {
-        domain: Some("s3.example.org".to_owned()),
-        geometry: Some(fulgurite_platter::Geometry { profile: "mine".to_owned(), ..geometry }),
-        ..Config::default()
-    };
+    let mut custom = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
+    custom.glass.geometry =
+        Some(fulgurite_platter::Geometry { profile: "mine".to_owned(), ..geometry });
     for config in [Config::default(), custom] {
         let shown = config.show().unwrap();
-        assert_eq!(Config::parse(&shown).unwrap(), config, "{shown}");
+        assert_eq!(Config::parse(&shown, "shown").unwrap(), config, "{shown}");
         let loaded = load(&shown, &[]).unwrap();
         assert_eq!(load(&loaded.show().unwrap(), &[]).unwrap(), loaded);
     }
@@ -285,17 +290,17 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn a_policy_is_a_name_or_a_table() {
-    let config = load("[library]\npolicy = \"silica\"\nlog = \"x.log\"\n", &[]).unwrap();
-    assert_eq!(config.library.policy, fulgurite_glass_core::control::Policy::silica());
+    let config = load("[tiers.glass.library]\npolicy = \"silica\"\nlog = \"x.log\"\n[tiers.glass]\nkind = \"glass\"\n", &[]).unwrap();
+    assert_eq!(config.glass.library.policy, fulgurite_glass_core::control::Policy::silica());
     assert!(config.show().unwrap().contains("policy = \"silica\"\n"), "{config:?}");
-    let named = load("", &[("FULGURITE_LIBRARY_POLICY", "thrifty")]).unwrap();
+    let named = load("", &[("FULGURITE_GLASS_LIBRARY_POLICY", "thrifty")]).unwrap();
     assert_eq!(named.library.policy, fulgurite_glass_core::control::Policy::thrifty());
     let mut mixed = config;
     mixed.library.policy.candidates = 3;
     let again = load(&mixed.show().unwrap(), &[]).unwrap();
     assert_eq!(again.library.policy, mixed.library.policy);
     check_refused(
-        "[library]\npolicy = \"best\"\n",
+        "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = \"best\"\n",
         &[],
         expect![[r#"
         configuration is wrong: TOML parse error at line 2, column 10
@@ -305,14 +310,14 @@ fn a_policy_is_a_name_or_a_table() {
         no policy "best"; use one of fulgurite, thrifty, silica, shortest-paths, no-shuttles"#]],
     );
     check_refused(
-        "[library]\npolicy = \"no-shuttles\"\n",
+        "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = \"no-shuttles\"\n",
         &[],
         expect![[r#"
-            setting library.policy: without shuttles there is no library,
+            setting tiers.glass.library.policy: without shuttles there is no library,
             only a bound to compare with"#]],
     );
     check_refused(
-        "[library.policy]\nmovement = \"partitions\"\n",
+        "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = { movement = \"partitions\" }\n",
         &[],
         expect![[r#"
         configuration is wrong: TOML parse error at line 1, column 1

@@ -11,16 +11,34 @@ use fulgurite_units::settings;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ConfigError, Geo, Rack, Tome, locations, refuse};
+use super::{ConfigError, Geo, Glass, Rack, Tome, locations, refuse};
 
 /// Prefix of variables with an option of a tier: the tier's name and the option's follow, in upper
 /// case.
 pub(super) const VARIABLE: &str = "FULGURITE_TIER_";
 
 /// The kinds of tiers.
-const KINDS: [&str; 4] = ["rack", "tome", "geo", "objects"];
+const KINDS: [&str; 5] = ["glass", "rack", "tome", "geo", "objects"];
 
-/// `[tiers.NAME]`
+/// `[tiers.NAME]` in the file, of any kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Entry {
+    /// The glass tier.
+    Glass(GlassEntry),
+    /// Another tier.
+    Other(Tier),
+}
+
+/// The glass tier, with its kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(super) enum GlassEntry {
+    /// Its settings.
+    Glass(Box<Glass>),
+}
+
+/// A tier other than the glass tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Tier {
@@ -48,16 +66,21 @@ pub struct Objects {
     pub options: BTreeMap<String, String>,
 }
 
-impl<'de> Deserialize<'de> for Tier {
+impl<'de> Deserialize<'de> for Entry {
     /// Reads the kind first, then its keys, so that errors name the key.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut table = toml::Table::deserialize(from)?;
         let kind = table.remove("kind");
         let read = match kind.as_ref().and_then(toml::Value::as_str) {
-            Some("rack") => settings::from_table(&table).map(Self::Rack),
-            Some("tome") => settings::from_table(&table).map(Self::Tome),
-            Some("geo") => settings::from_table(&table).map(Self::Geo),
-            Some("objects") => settings::from_table(&table).map(Self::Objects),
+            Some("glass") => {
+                settings::from_table(&table).map(|glass| Self::Glass(GlassEntry::Glass(glass)))
+            }
+            Some("rack") => settings::from_table(&table).map(|rack| Self::Other(Tier::Rack(rack))),
+            Some("tome") => settings::from_table(&table).map(|tome| Self::Other(Tier::Tome(tome))),
+            Some("geo") => settings::from_table(&table).map(|geo| Self::Other(Tier::Geo(geo))),
+            Some("objects") => {
+                settings::from_table(&table).map(|objects| Self::Other(Tier::Objects(objects)))
+            }
             Some(_) | None => {
                 let known = KINDS.join(", ");
                 return Err(D::Error::custom(match kind {
@@ -68,6 +91,37 @@ impl<'de> Deserialize<'de> for Tier {
         };
         read.map_err(|error| D::Error::custom(error.to_string().trim_end()))
     }
+}
+
+/// Separates the glass tier from the others.
+pub(super) fn separate(
+    entries: BTreeMap<TierName, Entry>,
+) -> Result<(Glass, BTreeMap<TierName, Tier>), ConfigError> {
+    let (mut glass, mut others) = (Glass::default(), BTreeMap::new());
+    let name_of_glass = TierName::glass();
+    for (name, entry) in entries {
+        let reason = match entry {
+            Entry::Glass(GlassEntry::Glass(settings)) if name == name_of_glass => {
+                glass = *settings;
+                continue;
+            }
+            Entry::Other(tier) if name != name_of_glass => {
+                others.insert(name, tier);
+                continue;
+            }
+            Entry::Glass(_) => "the tier of kind glass is called glass: write [tiers.glass]",
+            Entry::Other(_) => "glass is the name of the tier of kind glass: take another",
+        };
+        return refuse("kind", reason).map_err(|error: ConfigError| error.in_tier(&name));
+    }
+    Ok((glass, others))
+}
+
+/// Puts the glass tier and the others together.
+pub(super) fn join(glass: &Glass, others: &BTreeMap<TierName, Tier>) -> BTreeMap<TierName, Entry> {
+    let others = others.iter().map(|(name, tier)| (name.clone(), Entry::Other(tier.clone())));
+    let glass = Entry::Glass(GlassEntry::Glass(Box::new(glass.clone())));
+    others.chain([(TierName::glass(), glass)]).collect()
 }
 
 impl Tier {
@@ -183,7 +237,11 @@ impl FromStr for TierFlag {
             "objects" => Tier::Objects(Objects { url: value.to_owned(), ..Objects::default() }),
             _ => return Err(wrong()),
         };
-        Ok(Self { name: TierName::new(name).map_err(|error| error.to_string())?, tier })
+        let name = TierName::new(name).map_err(|error| error.to_string())?;
+        if name == TierName::glass() {
+            return Err("glass is the name of the tier of kind glass: take another".to_owned());
+        }
+        Ok(Self { name, tier })
     }
 }
 
@@ -220,7 +278,7 @@ fn is_secret(option: &str) -> bool {
         || (contains_word("key") && !option.ends_with("key_id"))
 }
 
-/// Rejects tables like `[rack]`, and says how a tier is written.
+/// Rejects tables like `[rack]` or `[medium]`, and says how a tier is written.
 pub(super) fn refuse_tables_of_kinds(text: &str) -> Result<(), ConfigError> {
     let table: toml::Table = text.parse().unwrap_or_default();
     for (name, kind) in [("rack", "rack"), ("tome", "tome"), ("tomes", "tome"), ("geo", "geo")] {
@@ -228,6 +286,19 @@ pub(super) fn refuse_tables_of_kinds(text: &str) -> Result<(), ConfigError> {
             let reason = format!(
                 "a tier has a name: write [tiers.NAME] with kind = \"{kind}\" in place of [{name}]"
             );
+            return refuse(name, reason);
+        }
+    }
+    for (name, setting) in [
+        ("profile", "profile = ... below [tiers.glass]"),
+        ("geometry", "[tiers.glass.geometry]"),
+        ("seal", "[tiers.glass.moves], and shard_size and far_libraries in [tiers.glass]"),
+        ("medium", "[tiers.glass.medium]"),
+        ("library", "[tiers.glass.library]"),
+    ] {
+        if table.contains_key(name) {
+            let reason =
+                format!("it is of the tier with kind = \"glass\": write {setting} in its place");
             return refuse(name, reason);
         }
     }

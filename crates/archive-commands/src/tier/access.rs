@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fulgurite_archive::GlassTier;
 use fulgurite_archive::config::TierName;
 use fulgurite_gateway::TierSummary;
 use fulgurite_terminal::exit::{Exit, ExitError};
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use super::{NamedTier, open};
 use crate::admin::AdminClient;
+use crate::serve;
 
 /// Access to a tier.
 #[derive(Debug)]
@@ -41,6 +43,14 @@ pub(super) async fn run_with<T>(
         return action(&TierAccess { summary, way: Way::Server(server) }).await;
     }
     let (config, data) = (named.source.config()?, named.source.data()?);
+    if *name == TierName::glass() {
+        let (archive, tiers) = serve::open_existing(&config, &data).await?;
+        let tier = Arc::new(GlassTier::new(archive.clone()));
+        let summary = TierSummary::of(name, &*tier).await;
+        let done = action(&TierAccess { summary, way: Way::Opened(tier) }).await;
+        serve::close(&archive, tiers).await?;
+        return done;
+    }
     let tier = config.tiers.get(name).ok_or_else(|| not_found(name, config.tiers.keys()))?;
     let tier = open(name, tier, &data).await?.tier;
     let summary = TierSummary::of(name, &*tier).await;

@@ -12,7 +12,9 @@ mod access;
 mod open;
 mod source;
 
+use fulgurite_archive::GlassTier;
 use fulgurite_archive::config::TierName;
+use fulgurite_archive::status::{SetStatus, VerifiedPlatter};
 use fulgurite_gateway::TierSummary;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
@@ -25,9 +27,10 @@ pub(crate) use self::open::{close, open, open_for_serve, operated, options, shar
 pub(crate) use self::source::{TierSource, tier_name};
 
 use self::access::{TierAccess, not_found};
+use crate::admin::{parse, show_platter};
 use crate::config::{Tier, TierConfig};
 use crate::process::restrict_umask;
-use crate::{geo, rack, tomes};
+use crate::{geo, rack, serve, tomes};
 
 /// `tier`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -215,7 +218,7 @@ async fn list(source: &TierSource, out: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Opens each tier of the configuration for its summary.
+/// Opens each tier of the configuration for its summary; at last the archive, for that of glass.
 async fn list_opened(source: &TierSource) -> anyhow::Result<Vec<TierSummary>> {
     let (config, data) = (source.config()?, source.data()?);
     let mut summaries = Vec::new();
@@ -226,15 +229,18 @@ async fn list_opened(source: &TierSource) -> anyhow::Result<Vec<TierSummary>> {
                 open::stop(name, opened.tier).await;
                 summary
             }
-            Err(error) => TierSummary {
-                name: name.clone(),
-                kind: tier.kind(),
-                reasons: Vec::new(),
-                unanswered: Some(format!("{error:#}")),
-                operations: Vec::new(),
-            },
+            Err(error) => TierSummary::unanswered(name, tier.kind(), &format!("{error:#}")),
         });
     }
+    let glass = TierName::glass();
+    summaries.push(match serve::open_existing(&config, &data).await {
+        Ok((archive, tiers)) => {
+            let summary = TierSummary::of(&glass, &GlassTier::new(archive.clone())).await;
+            serve::close(&archive, tiers).await?;
+            summary
+        }
+        Err(error) => TierSummary::unanswered(&glass, TierKind::Glass, &format!("{error:#}")),
+    });
     Ok(summaries)
 }
 
@@ -306,6 +312,7 @@ async fn adopt_lost_index(named: &NamedTier) -> anyhow::Result<()> {
 fn show_status(tier: &TierSummary, snapshot: &Value, out: &Output) -> anyhow::Result<()> {
     out.json(snapshot)?;
     match tier.kind {
+        TierKind::Glass => show_glass(snapshot, out),
         TierKind::Rack => rack::show_status(snapshot, out),
         TierKind::Tome => tomes::show_status(&tier.name, snapshot, out),
         TierKind::Geo => geo::show_counters(snapshot, out),
@@ -313,10 +320,51 @@ fn show_status(tier: &TierSummary, snapshot: &Value, out: &Output) -> anyhow::Re
     }
 }
 
+fn show_glass(snapshot: &Value, out: &Output) -> anyhow::Result<()> {
+    let number = |name: &str| snapshot[name].as_u64().unwrap_or_default();
+    let sets = snapshot["sets"].as_array().map_or(0, Vec::len) as u64;
+    let (platters, unverified) = (number("platters"), number("unverified_platters"));
+    out.text(format_args!(
+        "{} in {}, {unverified} not verified yet; simulated medium: profile {}, fidelity {}",
+        pluralize(platters, "platter"),
+        pluralize(sets, "set"),
+        snapshot["profile"].as_str().unwrap_or_default(),
+        snapshot["fidelity"].as_str().unwrap_or_default()
+    ))?;
+    for set in snapshot["sets"].as_array().into_iter().flatten() {
+        let SetStatus { set, state, information_platters, redundancy_platters, .. } = parse(set)?;
+        out.text(format_args!(
+            "set {set}: {information_platters} information + {redundancy_platters} redundancy \
+             platters, {state}"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Shows the verification of platters; an error if one cannot be read alone.
+fn show_verified(report: &Value, out: &Output) -> anyhow::Result<()> {
+    let platters: Vec<VerifiedPlatter> = parse(report)?;
+    let mut unreadable = 0;
+    for platter in &platters {
+        unreadable += u64::from(show_platter(platter, out)?);
+    }
+    let read = pluralize(platters.len() as u64, "platter");
+    if unreadable == 0 {
+        return out.text(format_args!("{read} read, none needs another"));
+    }
+    let message = format!(
+        "{unreadable} of {read} cannot be read alone; restores take what is missing from the rest \
+         of the set"
+    );
+    Err(ExitError::new(Exit::Corrupt, message).into())
+}
+
 fn show_spin_up(kind: TierKind, spin_up: &Value) -> anyhow::Result<String> {
     match kind {
         TierKind::Tome => tomes::show_spin_up(spin_up),
-        TierKind::Rack | TierKind::Geo | TierKind::Objects => rack::show_spin_up(spin_up),
+        TierKind::Glass | TierKind::Rack | TierKind::Geo | TierKind::Objects => {
+            rack::show_spin_up(spin_up)
+        }
     }
 }
 
@@ -329,6 +377,7 @@ fn show_report(
 ) -> anyhow::Result<()> {
     out.json(report)?;
     match tier.kind {
+        TierKind::Glass => show_verified(report, out),
         TierKind::Rack => rack::show_report(&tier.name, operation, report, out),
         TierKind::Tome => tomes::show_report(&tier.name, operation, report, out),
         TierKind::Geo | TierKind::Objects => Ok(()),

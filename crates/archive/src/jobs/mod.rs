@@ -29,4 +29,5 @@ mod workers;
 
 pub(crate) use self::runner::{Failed, Job, JobHandle, JobRun, JobSender, Reply, Runner};
 pub(crate) use self::schedule::{Next, Pace};
+pub(crate) use self::verify::VerifyScope;
 pub(crate) use self::workers::{Inboxes, JobHandles, Workers};

@@ -21,10 +21,20 @@ use crate::status::VerifyReport;
 use crate::{Result, tiers};
 
 /// What to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VerifyScope {
+    /// All platters, the restored copies and the tiers.
+    All,
+    /// All platters.
+    Platters,
+    /// One platter.
+    Platter(PlatterId),
+}
+
+/// An order to verify.
 #[derive(Debug)]
 pub(crate) struct VerifyOrder {
-    /// `None` verifies all platters, the restored copies and the tiers.
-    pub(crate) platter: Option<PlatterId>,
+    pub(crate) scope: VerifyScope,
     pub(crate) progress: Arc<Progress>,
     pub(crate) reply: Reply<VerifyReport>,
 }
@@ -87,11 +97,15 @@ impl VerifyJob {
     fn begin(&self, order: VerifyOrder) -> Option<ActiveOrder> {
         let state = &self.state;
         let check = || -> Result<(VecDeque<Stored>, Option<u64>, Option<u64>)> {
-            let platters = state.platters.stored(order.platter)?.into();
-            if order.platter.is_some() {
-                return Ok((platters, None, None));
-            }
-            Ok((platters, Some(copies::bytes_of_all(state)?), tiers::bytes_of_all(state)?))
+            let stored = |platter| state.platters.stored(platter).map(VecDeque::from);
+            Ok(match order.scope {
+                VerifyScope::Platter(platter) => (stored(Some(platter))?, None, None),
+                VerifyScope::Platters => (stored(None)?, None, None),
+                VerifyScope::All => {
+                    let in_tiers = tiers::bytes_of_all(state)?;
+                    (stored(None)?, Some(copies::bytes_of_all(state)?), in_tiers)
+                }
+            })
         };
         match state.panics.run("verifying", check) {
             Ok((platters, copies, tiers)) => {

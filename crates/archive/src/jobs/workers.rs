@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
 
 use fulgurite_tier::Progress;
-use fulgurite_units::{Clock, ObjectId, PlatterId};
+use fulgurite_units::{Clock, ObjectId};
 
 use super::expiry::ExpiryJob;
 use super::maintenance::MaintenanceJob;
@@ -14,7 +14,7 @@ use super::reclassify::{MoveOrder, ReclassifyJob};
 use super::seal::{SEALING, SealJob, SealOrder};
 use super::shred::ShredJob;
 use super::transport::TransportJob;
-use super::verify::{VerifyJob, VerifyOrder};
+use super::verify::{VerifyJob, VerifyOrder, VerifyScope};
 use super::{JobHandle, JobSender, Runner};
 use crate::bodies::quarantine;
 use crate::bodies::staged_bodies::StagedBodies;
@@ -143,15 +143,14 @@ impl Workers {
         platters.chain(jobs).chain(self.failed_restores()).chain(self.older_tiers()).collect()
     }
 
-    /// Returns the kinds of degradation, without paths or tier names.
+    /// Returns the kinds of degradation besides those of glass, without paths or tier names.
     pub(crate) fn degraded_kinds(&self) -> Vec<String> {
-        let kinds = self.state.platters.degraded_kinds().into_iter().map(str::to_owned);
         let jobs = self.failing_jobs();
         // A job's name may end with what it works for.
         let jobs = jobs.iter().filter_map(|job| job.name.split('-').next());
         let jobs: BTreeSet<String> = jobs.map(|name| format!("jobs: {name} fails")).collect();
         let older = self.older_tiers().next().map(|_| OLDER_TIER.to_owned());
-        let kinds = kinds.chain(self.no_room()).chain(jobs);
+        let kinds = self.no_room().into_iter().chain(jobs);
         kinds.chain(self.failed_restores()).chain(older).collect()
     }
 
@@ -196,15 +195,14 @@ impl Workers {
         tiers::wait_until_moved(&self.state).await
     }
 
-    /// Verifies one platter or all by reading them whole. For all, also verifies restored copies,
-    /// dropping damaged ones, and bodies in tiers of objects.
+    /// Verifies by reading whole; restored copies that are damaged are dropped.
     pub(crate) async fn verify(
         &self,
-        platter: Option<PlatterId>,
+        scope: VerifyScope,
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
         let progress = Arc::clone(progress);
-        let order = |reply| VerifyOrder { platter, progress, reply };
+        let order = |reply| VerifyOrder { scope, progress, reply };
         let answer = self.state.job_handles.verifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }

@@ -15,7 +15,10 @@ use crate::model::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Names of built-in tiers, and of the state of bodies that wait for theirs.
-const RESERVED: [&str; 3] = ["online", "glass", "staged"];
+const RESERVED: [&str; 2] = ["online", "staged"];
+
+/// The name of the tier of kind `glass`, which every archive has.
+const GLASS: &str = "glass";
 
 /// The name of a configured tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,6 +43,12 @@ impl TierName {
             });
         }
         Ok(Self(name.to_owned()))
+    }
+
+    /// Returns the name of the tier of kind `glass`.
+    #[must_use]
+    pub fn glass() -> Self {
+        Self(GLASS.to_owned())
     }
 
     /// The name.
@@ -88,7 +97,7 @@ impl fmt::Display for Home {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Online => f.write_str("online"),
-            Self::Glass => f.write_str("glass"),
+            Self::Glass => f.write_str(GLASS),
             Self::Tier(name) => name.fmt(f),
         }
     }

@@ -96,12 +96,12 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
         ..Overrides::default()
     };
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
-    config.medium.fidelity = args.fidelity;
-    config.medium.seed = args.seed;
-    config.medium.statistics.clone_from(&args.statistics);
+    config.glass.medium.fidelity = args.fidelity;
+    config.glass.medium.seed = args.seed;
+    config.glass.medium.statistics.clone_from(&args.statistics);
     // Nothing is sealed before it is requested, so that staging and sealing are timed separately.
-    config.seal.staged_bytes = Some(config.storage.log_capacity);
-    config.seal.age = Duration::from_secs(7 * 24 * 3600);
+    config.glass.moves.bytes = Some(config.storage.log_capacity);
+    config.glass.moves.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
     let archive = serve::open(&config, &data, &OpenTiers::new()).await?;
     let running = serve::listen(&config, &data, &keys, None, (archive, OpenTiers::new())).await?;
@@ -173,8 +173,9 @@ impl<'a> DemoSession<'a> {
         source: &source::Source,
         files: &[PlannedPut],
     ) -> anyhow::Result<Report> {
-        let mut report = Report::new(seed, self.config.medium.fidelity, source, &self.endpoint);
-        let geometry = self.config.effective_geometry()?;
+        let mut report =
+            Report::new(seed, self.config.glass.medium.fidelity, source, &self.endpoint);
+        let geometry = self.config.glass.effective_geometry()?;
         self.put(files, &mut report).await?;
         self.step("sealing: plan, encode, write, read back, store");
         let sealed = self.admin.seal(false, self.out.is_json()).await?;

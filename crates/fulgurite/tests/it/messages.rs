@@ -180,13 +180,16 @@ fn config_show_prints_a_config_file() {
 #[test]
 fn config_show_includes_environment_overrides() {
     let mut command = fulgurite(&["config", "show", "--json"]);
-    command.env("FULGURITE_SEAL_AGE", "90m").env("FULGURITE_SEAL_AEG", "1h");
+    command.env("FULGURITE_GLASS_MOVES_AGE", "90m").env("FULGURITE_GLASS_MOVES_AEG", "1h");
     let output = command.output().unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["seal"]["age"], "90m");
-    assert_eq!(shown["profile"], "desk");
+    assert_eq!(shown["tiers"]["glass"]["moves"]["age"], "90m");
+    assert_eq!(shown["tiers"]["glass"]["profile"], "desk");
     let warned = String::from_utf8(output.stderr).unwrap();
-    assert!(warned.contains("not a setting") && warned.contains("FULGURITE_SEAL_AEG"), "{warned}");
+    assert!(
+        warned.contains("not a setting") && warned.contains("FULGURITE_GLASS_MOVES_AEG"),
+        "{warned}"
+    );
 }
 
 #[test]

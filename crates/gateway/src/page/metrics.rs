@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fulgurite_archive::status::{FarStatus, JobState, Status};
+use fulgurite_archive::status::{JobState, Status};
 
 use crate::ServerStatus;
 
@@ -134,35 +134,14 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     writeln!(page, "{name}{{residence=\"staged\"}} {}", status.objects_staged)?;
     writeln!(page, "{name}{{residence=\"glass\"}} {}", status.objects_on_glass)?;
     writeln!(page, "{name}{{residence=\"tier\"}} {}", status.objects_in_tiers)?;
-    let name = "fulgurite_sets";
-    head(page, name, "gauge", "Platter-sets, by state.")?;
-    let mut states = BTreeMap::<&str, u64>::new();
-    for set in &status.sets {
-        *states.entry(set.state.as_str()).or_default() += 1;
-    }
-    for (state, count) in states {
-        writeln!(page, "{name}{{state=\"{state}\"}} {count}")?;
-    }
-    let name = "fulgurite_tracks_repaired_total";
-    head(page, name, "counter", "Tracks that needed redundancy to be read, by layer of code.")?;
-    writeln!(page, "{name}{{layer=\"track\"}} {}", status.repaired_by_track)?;
-    writeln!(page, "{name}{{layer=\"group\"}} {}", status.repaired_by_group)?;
-    writeln!(page, "{name}{{layer=\"set\"}} {}", status.repaired_by_set)?;
     let counters = [
-        ("fulgurite_sets_given_up_total", "Sets planned again.", status.sets_given_up),
         ("fulgurite_copies_dropped_total", "Restored copies found damaged.", status.copies_dropped),
         ("fulgurite_panics_total", "Panics of background threads, caught.", status.panics),
     ];
     for (name, text, n) in counters {
         value(page, name, "counter", text, n)?;
     }
-    if let Some(decode) = &status.decode {
-        let name = "fulgurite_decode_forged_total";
-        let text = "Responses of the decode queue without a valid code, dropped.";
-        value(page, name, "counter", text, decode.forged)?;
-    }
     write_jobs(page, status)?;
-    write_far(page, status)?;
     write_gauges(page, status)
 }
 
@@ -200,25 +179,7 @@ fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_far(page: &mut String, status: &Status) -> std::fmt::Result {
-    let gauges = [
-        ("fulgurite_far_platters", "Platters in a far library."),
-        ("fulgurite_far_bytes", "Bytes of platters in a far library."),
-        ("fulgurite_far_waiting", "Platters waiting to go to a far library."),
-    ];
-    let all = &status.far_libraries;
-    for (index, (name, text)) in gauges.into_iter().enumerate().filter(|_| !all.is_empty()) {
-        head(page, name, "gauge", text)?;
-        for FarStatus { library, platters, bytes, waiting } in all {
-            let count = [platters, bytes, waiting][index];
-            writeln!(page, "{name}{{library=\"{library}\"}} {count}")?;
-        }
-    }
-    Ok(())
-}
-
 fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
-    let seal_failures = status.seal_failures.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
     let is_writable = u64::from(status.catalog_refusal.is_none());
     let is_idle = u64::from(status.is_pipeline_idle());
@@ -228,11 +189,6 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             "fulgurite_moving_bytes",
             "Plain bytes of bodies staged for tiers of objects.",
             status.moving_bytes,
-        ),
-        (
-            "fulgurite_seal_failures",
-            "Sets, or bodies of them, that wait for a retry after an error.",
-            seal_failures,
         ),
         ("fulgurite_staged_damaged", "Staged bodies that have changed, at most 100.", damaged),
         (
@@ -262,13 +218,6 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
             status.orphaned_segments,
         ),
         ("fulgurite_orphaned_bytes", "Bytes of these segments on disk.", status.orphaned_bytes),
-        ("fulgurite_platters", "Platters stored.", status.platters),
-        ("fulgurite_unverified_platters", "New platters not verified.", status.unverified_platters),
-        (
-            "fulgurite_unverified_age_seconds",
-            "Age of the oldest new platter that is not verified.",
-            status.unverified_seconds,
-        ),
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
         (
             "fulgurite_restores_failed",

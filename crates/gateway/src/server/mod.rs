@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_accept::{Connections, Slot};
-use fulgurite_archive::Archive;
+use fulgurite_archive::config::TierName;
+use fulgurite_archive::{Archive, GlassTier};
+use fulgurite_tier::Tier;
 use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -60,7 +62,7 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// A second pair of keys, for the operator's interface only.
     pub operator: Option<Credentials>,
-    /// The tiers, which the operator can inspect and repair.
+    /// The tiers besides glass, which the operator can inspect and repair.
     pub tiers: Tiers,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
@@ -108,7 +110,7 @@ pub struct Server {
 /// When the address is not available, or TLS files, domain or credentials are not usable.
 pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
     Box::pin(async move {
-        let ServerConfig { listen, credentials, operator, tiers, tls, domain, nonces, limits } =
+        let ServerConfig { listen, credentials, operator, mut tiers, tls, domain, nonces, limits } =
             config;
         let failed = |source| GatewayError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -117,6 +119,8 @@ pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result
         let connections = Connections::new(limits.connections, IDLE_GRACE);
         let shared_connections = Arc::clone(&connections);
         let keys = (credentials, operator);
+        let glass: Arc<dyn Tier> = Arc::new(GlassTier::new(archive.clone()));
+        tiers.insert(TierName::glass(), glass);
         let stores = (&archive, tiers);
         let names = (domain.as_deref(), nonces.as_deref());
         let gateway = Arc::new(Gateway::new(stores, keys, names, &limits, shared_connections)?);

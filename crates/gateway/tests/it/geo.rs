@@ -78,7 +78,7 @@ async fn geo_counters_match_openapi_and_metrics() {
     let names: Vec<_> = shown["sites"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
     assert_eq!(names, ["lisbon", "oslo", "turin"]);
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
-    assert_eq!(status["tiers"], json!({ "sites": "geo" }));
+    assert_eq!(status["tiers"], json!({ "glass": "glass", "sites": "geo" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     let snapshot = geo.snapshot();
     let written = snapshot.sites[1].bytes_written;

@@ -44,11 +44,21 @@ async fn failed_seal_degrades_readiness() {
         "{reported}"
     );
     assert!(reported.contains("No such file"), "{reported}");
-    assert!(page("/metrics").await.text().contains("fulgurite_seal_failures 1\n"));
+    assert!(
+        page("/metrics")
+            .await
+            .text()
+            .contains("fulgurite_tier_seal_failures{tier=\"glass\",kind=\"glass\"} 1\n")
+    );
     std::fs::create_dir(&shelves).unwrap();
     server.archive.seal().await.unwrap();
     assert_eq!(page("/readyz").await.text(), "ready\n");
-    assert!(page("/metrics").await.text().contains("fulgurite_seal_failures 0\n"));
+    assert!(
+        page("/metrics")
+            .await
+            .text()
+            .contains("fulgurite_tier_seal_failures{tier=\"glass\",kind=\"glass\"} 0\n")
+    );
 }
 
 /// Flips a bit in the first block of every table of an open catalog.

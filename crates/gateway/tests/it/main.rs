@@ -15,6 +15,7 @@ mod errors;
 mod events;
 mod fuzz_api;
 mod geo;
+mod glass;
 mod harness;
 mod health;
 mod key_characters;

@@ -187,7 +187,7 @@ fn failing_status() -> FullStatus {
         ..Status::default()
     };
     let server = ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 0 };
-    let kinds = [TierKind::Rack, TierKind::Tome, TierKind::Geo, TierKind::Objects];
+    let kinds = [TierKind::Glass, TierKind::Rack, TierKind::Tome, TierKind::Geo, TierKind::Objects];
     let tiers = kinds.map(|kind| (TierName::new(kind.name()).unwrap(), kind)).into();
     FullStatus { archive, server, tiers }
 }

@@ -63,7 +63,7 @@ async fn tome_calls_match_openapi() {
     let report = parse(response.text().lines().last().unwrap())["report"].clone();
     assert_eq!(report, json!({ "objects": 0, "known": 3, "problems": [] }));
     let status = parse(&call(&server, "GET", "/-/admin/status").await.text());
-    assert_eq!(status["tiers"], json!({ "shelf": "tome" }));
+    assert_eq!(status["tiers"], json!({ "glass": "glass", "shelf": "tome" }));
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     for line in [
         "fulgurite_tier_healthy{tier=\"shelf\",kind=\"tome\"} 1",

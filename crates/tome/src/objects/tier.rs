@@ -1,5 +1,7 @@
 //! The set of tomes as its operator sees it: state, operations, events, metrics.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use fulgurite_tier::{
     Operation, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics, TierOperation,
@@ -52,7 +54,7 @@ impl Tier for TomeStore {
         &self,
         operation: Operation,
         target: Option<u32>,
-        progress: &Progress,
+        progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
         let tome = TomeId::new(target.unwrap_or_default());
         Ok(match operation {

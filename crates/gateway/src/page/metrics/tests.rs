@@ -1,7 +1,6 @@
 //! The status of an archive is on the page, under the documented names.
 
-use fulgurite_archive::DecodeStatus;
-use fulgurite_archive::status::{FarStatus, JobStatus};
+use fulgurite_archive::status::JobStatus;
 use fulgurite_units::UnixTime;
 
 use super::*;
@@ -10,7 +9,6 @@ const SERVER: ServerStatus =
     ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 3 };
 
 fn status() -> Status {
-    let decode = DecodeStatus { forged: 7, ..DecodeStatus::default() };
     Status {
         orphaned_segments: 3,
         orphaned_bytes: 4096,
@@ -18,22 +16,12 @@ fn status() -> Status {
         free_bytes: 1000,
         free_bytes_min: 100,
         panics: 2,
-        sets_given_up: 5,
         copies_dropped: 6,
         keys_lost: 8,
         restores_failed: 4,
         bodies_unconfirmed: 9,
-        far_libraries: vec![FarStatus {
-            library: "oslo".to_owned(),
-            platters: 15,
-            bytes: 16,
-            waiting: 17,
-        }],
-        unverified_platters: 10,
-        unverified_seconds: 11,
         catalog_refusal: Some("no room".to_owned()),
         catalog_damage: Some("a block".to_owned()),
-        decode: Some(decode),
         jobs: vec![JobStatus {
             name: "expiring".to_owned(),
             state: JobState::Resting,
@@ -56,20 +44,12 @@ fn status_counters_are_exported() {
         "fulgurite_free_bytes 1000",
         "fulgurite_free_bytes_min 100",
         "fulgurite_panics_total 2",
-        "fulgurite_sets_given_up_total 5",
         "fulgurite_copies_dropped_total 6",
-        "fulgurite_decode_forged_total 7",
         "fulgurite_keys_lost 8",
         "fulgurite_restores_failed 4",
         "fulgurite_catalog_damaged 1",
         "fulgurite_bodies_unconfirmed 9",
         "fulgurite_catalog_writable 0",
-        "fulgurite_unverified_platters 10",
-        "fulgurite_unverified_age_seconds 11",
-        "fulgurite_far_platters{library=\"oslo\"} 15",
-        "fulgurite_far_bytes{library=\"oslo\"} 16",
-        "fulgurite_far_waiting{library=\"oslo\"} 17",
-        "fulgurite_seal_failures 0",
         "fulgurite_job_state{job=\"expiring\",state=\"resting\"} 1",
         "fulgurite_job_state{job=\"expiring\",state=\"idle\"} 0",
         "fulgurite_job_runs_total{job=\"expiring\"} 12",
@@ -78,9 +58,6 @@ fn status_counters_are_exported() {
     ] {
         assert!(page.lines().any(|have| have == line), "{line} is not in\n{page}");
     }
-    let without = Status { decode: None, ..status() };
-    let page = Metrics::default().page(0, &SERVER, Some(&without));
-    assert!(!page.contains("forged"), "nothing decodes: {page}");
 }
 
 #[test]
