@@ -65,7 +65,7 @@ fn far_libraries_are_tiers_and_get_most_redundancy() {
     let taken = |text: &str| load(&seal(text), &[]).unwrap().far_libraries().unwrap();
     assert_eq!(taken(""), (Vec::new(), 0));
     let (names, away) = taken("far_libraries = [\"oslo\"]");
-    let has = Config::default().effective_geometry().unwrap().set_redundancy_platters;
+    let has = Config::default().glass.effective_geometry().unwrap().set_redundancy_platters;
     assert_eq!((names.len(), away), (1, has - 1), "all but one");
     assert_eq!(taken("far_libraries = [\"oslo\"]\nfar_redundancy = 1").1, 1);
     let refused = |text: &str, why: &str| {
@@ -290,15 +290,17 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn a_policy_is_a_name_or_a_table() {
-    let config = load("[tiers.glass.library]\npolicy = \"silica\"\nlog = \"x.log\"\n[tiers.glass]\nkind = \"glass\"\n", &[]).unwrap();
+    let text =
+        "[tiers.glass]\nkind = \"glass\"\nlibrary = { policy = \"silica\", log = \"x.log\" }\n";
+    let config = load(text, &[]).unwrap();
     assert_eq!(config.glass.library.policy, fulgurite_glass_core::control::Policy::silica());
     assert!(config.show().unwrap().contains("policy = \"silica\"\n"), "{config:?}");
     let named = load("", &[("FULGURITE_GLASS_LIBRARY_POLICY", "thrifty")]).unwrap();
-    assert_eq!(named.library.policy, fulgurite_glass_core::control::Policy::thrifty());
+    assert_eq!(named.glass.library.policy, fulgurite_glass_core::control::Policy::thrifty());
     let mut mixed = config;
-    mixed.library.policy.candidates = 3;
+    mixed.glass.library.policy.candidates = 3;
     let again = load(&mixed.show().unwrap(), &[]).unwrap();
-    assert_eq!(again.library.policy, mixed.library.policy);
+    assert_eq!(again.glass.library.policy, mixed.glass.library.policy);
     check_refused(
         "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = \"best\"\n",
         &[],
