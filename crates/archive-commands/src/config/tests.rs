@@ -301,15 +301,9 @@ fn a_policy_is_a_name_or_a_table() {
     mixed.glass.library.policy.candidates = 3;
     let again = load(&mixed.show().unwrap(), &[]).unwrap();
     assert_eq!(again.glass.library.policy, mixed.glass.library.policy);
-    check_refused(
+    check_names(
         "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = \"best\"\n",
-        &[],
-        expect![[r#"
-        configuration is wrong: TOML parse error at line 2, column 10
-          |
-        2 | policy = "best"
-          |          ^^^^^^
-        no policy "best"; use one of fulgurite, thrifty, silica, shortest-paths, no-shuttles"#]],
+        "no policy \"best\"; use one of fulgurite, thrifty, silica, shortest-paths, no-shuttles",
     );
     check_refused(
         "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = \"no-shuttles\"\n",
@@ -318,15 +312,9 @@ fn a_policy_is_a_name_or_a_table() {
             setting tiers.glass.library.policy: without shuttles there is no library,
             only a bound to compare with"#]],
     );
-    check_refused(
+    check_names(
         "[tiers.glass]\nkind = \"glass\"\nlibrary.policy = { movement = \"partitions\" }\n",
-        &[],
-        expect![[r#"
-        configuration is wrong: TOML parse error at line 1, column 1
-          |
-        1 | [library.policy]
-          | ^^^^^^^^^^^^^^^^
-        missing field `customer_slots`"#]],
+        "missing field `customer_slots`",
     );
 }
 
@@ -457,10 +445,13 @@ fn racks_are_read_after_a_restore_only() {
 #[test]
 fn invalid_tiers_are_refused_by_name() {
     check_names("[tiers.cold]\nurl = \"file:///x\"\n", "a tier has a kind");
-    check_names("[tiers.cold]\nkind = \"tape\"\n", "\"tape\" is none of rack, tome, geo, objects");
+    check_names("[tiers.cold]\nkind = \"tape\"\n", "\"tape\" is none of glass, rack, tome, geo, objects");
     check_names("[tiers.cold]\nkind = \"rack\"\nidle = \"soon\"\n", "in `idle`");
     check_names("[tiers.cold]\nkind = \"rack\"\nshape = \"barn\"\n", "setting tiers.cold.shape");
-    for name in ["glass", "online", "Cold"] {
+    check_names("[tiers.glass]\nkind = \"rack\"\n", "setting tiers.glass.kind: ");
+    check_names("[tiers.vault]\nkind = \"glass\"\n", "write [tiers.glass]");
+    check_names("[tiers.glass]\nkind = \"glass\"\nseal = \"1h\"\n", "`seal`");
+    for name in ["online", "Cold"] {
         let text = format!("[tiers.{name}]\nkind = \"objects\"\nurl = \"file:///x\"\n");
         check_names(&text, "is not a valid name of a tier");
     }
@@ -509,6 +500,17 @@ fn tables_of_kinds_are_refused_with_the_form_to_write() {
         let error = chain(&Config::read(&path).unwrap_err());
         let expected = format!("[tiers.NAME] with kind = \"{kind}\" in place of [{table}]");
         assert!(error.contains(&expected), "{error}");
+    }
+    for (text, place) in [
+        ("profile = \"demo\"\n", "profile = ... below [tiers.glass]"),
+        ("[seal]\nage = \"1h\"\n", "[tiers.glass.moves]"),
+        ("[medium]\nseed = 1\n", "[tiers.glass.medium]"),
+        ("[library.shape]\npanels = 1\n", "[tiers.glass.library]"),
+        ("[geometry]\n", "[tiers.glass.geometry]"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = chain(&Config::read(&path).unwrap_err());
+        assert!(error.contains(place), "{error}");
     }
 }
 

@@ -125,12 +125,6 @@ fn config_show_prints_a_config_file() {
         expect![[r#"
             listen = "127.0.0.1:9000"
             tls = "off"
-            profile = "demo"
-
-            [seal]
-            staged_bytes = "256MiB"
-            age = "1d"
-            shard_size = "4000000000B"
 
             [storage]
             log_capacity = "256GiB"
@@ -142,7 +136,16 @@ fn config_show_prints_a_config_file() {
 
             [keys]
 
-            [medium]
+            [tiers.glass]
+            kind = "glass"
+            profile = "demo"
+            shard_size = "4000000000B"
+
+            [tiers.glass.moves]
+            age = "1d"
+            bytes = "256MiB"
+
+            [tiers.glass.medium]
             fidelity = "sector"
             seed = 0
             sector_failure_rate = 0.0
@@ -155,12 +158,12 @@ fn config_show_prints_a_config_file() {
             decode_prices = [1.0]
             decode_watts = 10.0
 
-            [library]
+            [tiers.glass.library]
             time_scale = 0.0
             seed = 0
             policy = "fulgurite"
 
-            [library.shape]
+            [tiers.glass.library.shape]
             panels = 1
             write_racks = 1
             read_racks = 2
@@ -196,17 +199,16 @@ fn config_show_includes_environment_overrides() {
 fn config_error_names_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.toml");
-    std::fs::write(&path, "[seal]\nages = \"1h\"\n").unwrap();
+    std::fs::write(&path, "[restore]\ndays = \"1h\"\n").unwrap();
     let path = path.to_string_lossy();
     let output = transcript(&mut fulgurite(&["serve", "--data", "x", "--config", &path]));
     expect![[r#"
         err: fulgurite: configuration "f.toml" is wrong: TOML parse error at line 2,
             column 1
         err:   |
-        err: 2 | ages = "1h"
+        err: 2 | days = "1h"
         err:   | ^^^^
-        err: unknown field `ages`, expected one of `staged_bytes`, `age`, `shard_size`,
-            `far_libraries`, `far_redundancy`
+        err: unknown field `days`, expected one of `expedited`, `day`, `log`
         exit: 3
     "#]]
     .assert_eq(&fold(&output.replace(&*path, "f.toml")));
