@@ -87,6 +87,10 @@ impl Tiers {
                 return Err(ArchiveError::InvalidArgument { what });
             }
         }
+        if config.tiers.contains_key(&TierName::glass()) {
+            let what = "\"glass\" is the tier of kind glass: name the tier of objects otherwise";
+            return Err(ArchiveError::InvalidArgument { what: what.to_owned() });
+        }
         if let Some(name) = &config.acknowledged_at
             && !config.tiers.contains_key(name)
         {
