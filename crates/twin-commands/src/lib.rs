@@ -5,9 +5,6 @@
 
 mod paper;
 mod plan;
-mod plan_geo;
-mod plan_rack;
-mod plan_table;
 mod pool;
 mod replay;
 mod report;
@@ -56,12 +53,8 @@ enum TwinAction {
     Tape(tape::TapeArgs),
     /// Compare the twin with what the papers state
     Paper(paper::PaperArgs),
-    /// Find the cheapest libraries for an ingest rate and a read workload
+    /// Find the cheapest libraries, racks or sites that meet a demand and its objective
     Plan(plan::PlanArgs),
-    /// Find the cheapest racks of cold disks for an ingest rate and a read workload
-    PlanRack(plan_rack::PlanRackArgs),
-    /// Find the cheapest sites, fragments and quorums for given durability and latency objectives
-    PlanGeo(plan_geo::PlanGeoArgs),
 }
 
 /// Runs a subcommand of `twin`.
@@ -76,8 +69,6 @@ pub fn twin(args: &TwinCommand, out: &Output) -> anyhow::Result<()> {
         TwinAction::Tape(args) => tape::tape(args, out),
         TwinAction::Paper(args) => paper::paper(args, out),
         TwinAction::Plan(args) => plan::run(args, out),
-        TwinAction::PlanRack(args) => plan_rack::run(args, out),
-        TwinAction::PlanGeo(args) => plan_geo::run(args, out),
     }
 }
 
@@ -134,27 +125,15 @@ fn invalid_input(
     ExitError::new(exit, format!("{what}: {}", error_chain(error))).into()
 }
 
-/// Built-in workloads.
-const WORKLOADS: &str = "typical, iops, volume, six-months";
-
-fn named_workload(name: &str) -> Option<Workload> {
-    match name {
-        "typical" => Some(Workload::typical()),
-        "iops" => Some(Workload::iops()),
-        "volume" => Some(Workload::volume()),
-        "six-months" => Some(Workload::six_months(1)),
-        _ => None,
-    }
-}
-
 /// Returns a built-in workload by its name, or reads one from a file.
 fn workload(text: &str) -> anyhow::Result<Workload> {
-    if let Some(workload) = named_workload(text) {
+    if let Some(workload) = Workload::named(text) {
         return Ok(workload);
     }
     let path = Path::new(text);
     if !path.exists() {
-        let message = format!("\"{text}\" is neither a file nor a workload: {WORKLOADS}");
+        let names = Workload::NAMES.join(", ");
+        let message = format!("\"{text}\" is neither a file nor a workload: {names}");
         return Err(ExitError::new(Exit::NotFound, message).into());
     }
     let workload: Workload = read_toml(path)?;

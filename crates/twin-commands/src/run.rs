@@ -11,21 +11,19 @@ use fulgurite_glass_core::control::{
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::count_bar;
-use fulgurite_twin::Scenario;
 use fulgurite_twin::glass::scenario::{Recovery, SystemTag, Writes};
 use fulgurite_twin::presentation::NumberFormat;
 use fulgurite_twin::report::ResultRow;
 use fulgurite_twin::systems::{
     self, AnyScenario, LogSink, RunError, RunNumber, RunRequest, Runs, ScenarioError, Workers,
 };
+use fulgurite_twin::{Scenario, Workload};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
 use super::pool::{ThreadPool, thread_count};
 use super::report::{facts, write_report};
-use super::{
-    create, invalid_input, named_workload, percent, read, read_toml, toml_error, with_line,
-};
+use super::{create, invalid_input, percent, read, read_toml, toml_error, with_line};
 
 /// Flags of `twin scenario`.
 #[derive(Clone, Debug, clap::Args)]
@@ -85,7 +83,7 @@ pub(super) fn value(text: &str) -> toml::Value {
 
 /// Prints a scenario: the paper's minimum deployment with the workload named in `args`.
 pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> {
-    let workload = named_workload(&args.workload).unwrap_or_default();
+    let workload = Workload::named(&args.workload).unwrap_or_default();
     let (platters, shard_size) = match args.workload.as_str() {
         "volume" => (8_000, 4_000_000_000),
         _ => (2_000, 1_000_000_000),

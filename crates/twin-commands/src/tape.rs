@@ -8,15 +8,15 @@ use fulgurite_terminal::output::{Output, group_digits, seconds};
 use fulgurite_terminal::progress::spinner;
 use fulgurite_twin::glass::tape::{TapeLibrary, TapeResult};
 use fulgurite_twin::workload::Placement;
-use fulgurite_twin::{Error, Trace};
+use fulgurite_twin::{Error, Trace, Workload};
 use fulgurite_units::{Instant, Seed};
 
-use super::{invalid_input, named_workload, open, percent, workload};
+use super::{invalid_input, open, percent, workload};
 
 /// Flags of `twin tape`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct TapeArgs {
-    /// Trace file, or a workload: typical, iops, volume, six-months, or a file (TOML)
+    /// Trace file, or a workload: typical, iops, volume, six-months, full-library, or a file (TOML)
     #[arg(value_name = "TRACE|WORKLOAD")]
     reads: String,
     /// Generation of cartridges and drives: lto8 or lto9
@@ -70,7 +70,7 @@ fn simulate(args: &TapeArgs, library: &TapeLibrary) -> anyhow::Result<TapeResult
     let seed = Seed::new(args.seed);
     let refuse =
         |error: Error| invalid_input(&format!("\"{}\"", args.reads), &error, Exit::Corrupt);
-    let is_trace = named_workload(&args.reads).is_none()
+    let is_trace = Workload::named(&args.reads).is_none()
         && Path::new(&args.reads).exists()
         && !args.reads.ends_with(".toml");
     let placement = seed.child(b"placement");

@@ -28,7 +28,7 @@ pub(crate) enum TraceCommand {
 /// Flags of `twin trace generate`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct GenerateArgs {
-    /// Workload: typical, iops, volume, six-months, or a file (TOML)
+    /// Workload: typical, iops, volume, six-months, full-library, or a file (TOML)
     #[arg(value_name = "WORKLOAD")]
     workload: String,
     /// Seed of all random numbers

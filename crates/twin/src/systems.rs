@@ -10,6 +10,8 @@
 //! Each function here is generic inside but not outside, so the code of all systems is compiled
 //! once, in this crate, instead of once per program and command.
 
+mod plan;
+
 use std::fmt::Debug;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -37,6 +39,8 @@ use crate::runner::{Runner, collect};
 use crate::scenario::{Head, Scenario, SystemName, with_overrides};
 use crate::sweep::{InvalidSweep, Sweep, SweepAxis, SweepResult};
 use crate::tome::TomeSet;
+
+pub use plan::{AnyPlanner, PlannerError, planner};
 
 /// Evaluates an expression in which `$system` is the type of the system called `$name`.
 macro_rules! for_system {

@@ -94,6 +94,23 @@ impl Workload {
         }
     }
 
+    /// Names of the built-in workloads.
+    pub const NAMES: [&'static str; 5] =
+        ["typical", "iops", "volume", "six-months", "full-library"];
+
+    /// Returns a built-in workload of one library.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "typical" => Some(Self::typical()),
+            "iops" => Some(Self::iops()),
+            "volume" => Some(Self::volume()),
+            "six-months" => Some(Self::six_months(1)),
+            "full-library" => Some(Self::full_library(1.6)),
+            _ => None,
+        }
+    }
+
     /// Returns half a year (181 days) of typical reads for this many libraries, with hourly
     /// modulation of their rate.
     #[must_use]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use expect_test::expect;
 
+use crate::process::fulgurite;
 use crate::twin::{check, lines};
 
 const QUEUE: &str =
@@ -340,51 +341,101 @@ fn giza_paper_statements_hold_and_scenario_runs() {
     );
 }
 
-/// Four sites that a plan chooses from.
-const SITES: &str = r#"
-rtt_ms = [[0, 20, 35, 90], [20, 0, 45, 100], [35, 45, 0, 80], [90, 100, 80, 0]]
-seeds = 1
-
-[demand]
-stored = "10TiB"
-object = "4MiB"
-puts = 100000
-gets = 200000
-from = ["a", "b"]
-
-[objective]
-put = "600ms"
-get = "600ms"
-losses_a_year = 1e-3
-rebuild_days = 7
-sites_away = 1
-"#;
+/// Returns the scenarios of docs/twin.md that are for `twin plan`, by system, and its commands.
+fn plans_of_docs() -> (Vec<(String, String)>, Vec<String>) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/twin.md");
+    let (mut scenarios, mut block, mut commands) = (Vec::new(), String::new(), Vec::new());
+    for line in fs::read_to_string(path).unwrap().lines() {
+        let code = line.strip_prefix("    ");
+        if let Some(command) = code.filter(|code| code.starts_with("fulgurite twin plan ")) {
+            let system = block.split('"').nth(1).unwrap().to_owned();
+            scenarios.push((system, std::mem::take(&mut block)));
+            commands.push(command.to_owned());
+        }
+        match code {
+            Some(code) => block.extend([code, "\n"]),
+            None if line.is_empty() => block.push('\n'),
+            None => block.clear(),
+        }
+        block = block.trim_start().to_owned();
+    }
+    (scenarios, commands)
+}
 
 #[test]
-fn plan_geo_reads_a_plan_file() {
+fn plans_of_the_documentation_run() {
     let folder = tempfile::tempdir().unwrap();
-    let site = |name: &str| {
-        format!(
-            "[[site]]\nname = \"{name}\"\ngb_month = 0.02\ngb_sent = 0.02\nwrites_1000 = 0.005\n\
-             reads_1000 = 0.0004\nrow_updates_1000 = 0.001\nrow_reads_1000 = 0.0002\n\
-             losses_a_year = 0.01\n"
-        )
-    };
-    let file = format!("{SITES}{}", ["a", "b", "c", "d"].map(site).concat());
-    fs::write(folder.path().join("plan.toml"), &file).unwrap();
-    let args = ["--json", "twin", "plan-geo", "plan.toml", "--out", "plan"];
-    let plan = &lines(folder.path(), &args)[0];
-    assert_eq!(plan["best"]["candidate"]["data"], 3, "{plan}");
-    assert_eq!(plan["best"]["goes_with_away"], 1, "{plan}");
-    assert!(folder.path().join("plan/plan.svg").exists());
-    fs::write(folder.path().join("plan.toml"), file.replace("\"b\"]", "\"x\"]")).unwrap();
+    let folder = folder.path();
+    let (scenarios, commands) = plans_of_docs();
+    for (system, scenario) in &scenarios {
+        fs::write(folder.join(format!("{system}.toml")), scenario).unwrap();
+    }
+    assert_eq!(
+        scenarios.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        ["glass", "rack", "geo"]
+    );
+    // The same plans in fewer runs.
+    let less: [&[&str]; 3] = [
+        &["--runs", "3", "--set", "demand.scale=0.1", "--set", "space.libraries=[1, 1]"],
+        &["--set", "space.racks_max=2", "--set", "window=2h", "--set", "warm_up=15m"],
+        &[],
+    ];
+    for (command, less) in commands.iter().zip(less) {
+        let mut args: Vec<&str> = command.split(' ').skip(1).collect();
+        args.extend(["--seeds", "1", "--json"]);
+        args.extend(less);
+        let plan = &lines(folder, &args)[0];
+        for key in ["best", "runner_up", "basis", "seeds", "runs", "candidates", "currency"] {
+            assert!(!plan[key].is_null(), "{command}: {key} in {plan}");
+        }
+        for trial in plan["tried"].as_array().unwrap() {
+            assert!(trial["cost"].as_f64().unwrap() > 0.0, "{trial}");
+            assert!(
+                trial["is_enough"].is_boolean() && trial["objective_share"].is_f64(),
+                "{trial}"
+            );
+        }
+        assert!(folder.join("plan/plan.svg").exists());
+        fs::remove_dir_all(folder.join("plan")).unwrap();
+    }
+}
+
+#[test]
+fn plan_rejects_what_its_system_does_not_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (scenarios, _) = plans_of_docs();
+    for (system, scenario) in &scenarios {
+        fs::write(folder.join(format!("{system}.toml")), scenario).unwrap();
+    }
+    let sites = fs::read_to_string(folder.join("geo.toml")).unwrap();
+    fs::write(folder.join("wrong.toml"), sites.replace("\"b\"]", "\"x\"]")).unwrap();
     check(
-        folder.path(),
-        &["twin", "plan-geo", "plan.toml"],
+        folder,
+        &["twin", "plan", "wrong.toml"],
         expect![[r#"
-        err: fulgurite: "plan.toml": line 10: demand.from is a, x, but must be names of
+        err: fulgurite: "wrong.toml": line 9: demand.from is a, x, but must be names of
             sites, at least one
         exit: 3
     "#]],
     );
+    let refused = |args: &[&str], code: i32, word: &str| {
+        let mut command = fulgurite(&[&["twin", "plan"], args].concat());
+        let output = command.current_dir(folder).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
+        assert!(error.contains(word), "{args:?}: {error} has no {word}");
+    };
+    fs::write(folder.join("tomes.toml"), "system = \"tome\"").unwrap();
+    let trace = "fulgurite-trace 1\ntime_ns,size,key\n0,4096,17\n";
+    fs::write(folder.join("reads.trace"), trace).unwrap();
+    refused(&["glass.toml", "--set", "rate=1.0"], 2, "rate: unknown field");
+    refused(&["rack.toml", "--set", "demand.scale=2"], 2, "demand.scale: unknown field");
+    refused(&["geo.toml", "--set", "space.racks_max=2"], 2, "space.racks_max: unknown field");
+    refused(&["rack.toml", "--trace", "reads.trace"], 2, "--trace");
+    refused(&["rack.toml", "--rate", "1"], 2, "--rate");
+    refused(&["rack.toml", "--set", "rate=0.0"], 3, "rate is 0");
+    refused(&["rack.toml", "--set", "costs.disk=-1.0"], 3, "cost table: disk");
+    refused(&["tomes.toml"], 3, "glass, rack and geo only");
+    refused(&["none.toml"], 4, "none.toml");
 }

@@ -384,7 +384,7 @@ fn errors_name_file_line_and_field() {
         &["twin", "tape", "sometimes"],
         expect![[r#"
         err: fulgurite: "sometimes" is neither a file nor a workload: typical, iops,
-            volume, six-months
+            volume, six-months, full-library
         exit: 4
     "#]],
     );

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::geo::durability::losses_a_year;
 use crate::geo::latencies::{Blob, Coding, Network, Rows, megabytes};
-use crate::geo::scenario::{Place, Scenario, Workload};
+use crate::geo::scenario::{Place, Scenario, SystemTag, Workload};
 
 /// Maximum number of sites to choose from: the search is exhaustive.
 const SITES_MAX: usize = 12;
@@ -20,6 +20,9 @@ const WRITES: u32 = 150;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
+    /// The system.
+    #[serde(default)]
+    pub system: SystemTag,
     /// The currency of the prices.
     #[serde(default = "default_currency")]
     pub currency: String,
@@ -303,6 +306,11 @@ impl PlanRequest {
             return refuse("objective.rebuild_days", value, "above 0 and at most 365");
         }
         Ok(())
+    }
+
+    /// Returns the objectives of writes and of reads, in seconds.
+    pub(super) fn objectives_s(&self) -> [f64; 2] {
+        [self.objective.put, self.objective.get].map(Duration::as_secs_f64)
     }
 
     /// Returns the indices of the sites that send requests.

@@ -3,8 +3,8 @@
 use fulgurite_geo_core::QuorumRule;
 use fulgurite_units::settings;
 
-use super::{Plan, PlanRequest, Trial, picture, plan_with_progress};
-use crate::plan_search::{SearchProblem, examine};
+use super::{PlanRequest, Trial};
+use crate::plan::{Plan, PlanReport, Planner as _, SearchProblem as _, examine};
 use crate::runner::Serial;
 
 const FILE: &str = r#"
@@ -53,19 +53,19 @@ fn request(change: impl Fn(&mut PlanRequest)) -> PlanRequest {
     request
 }
 
-fn planned(request: &PlanRequest) -> Plan {
-    plan_with_progress(request, &Serial, &mut |_| ()).unwrap()
+fn planned(request: &PlanRequest) -> Plan<Trial> {
+    request.check().unwrap();
+    request.search(&Serial, &mut |_| ()).unwrap()
 }
 
 #[test]
 fn plan_matches_exhaustive_search() {
     let request = request(|_| ());
     let found = planned(&request);
-    let (candidates, _) = request.choices();
-    let search = super::search::Search { request: &request, candidates: candidates.clone() };
+    let (candidates, excluded) = request.choices();
     let mut enough: Vec<Trial> = candidates
         .iter()
-        .map(|of| search.evaluate(of, &examine(&search, of, &Serial).unwrap()))
+        .map(|of| request.evaluate(of, &examine(&request, of, &Serial).unwrap()))
         .inspect(|trial| {
             let cost_lower_bound = request.cost_lower_bound(&trial.candidate);
             assert!(
@@ -87,8 +87,8 @@ fn plan_matches_exhaustive_search() {
         QuorumRule::Majority,
         "flexible quorums tolerate no unavailable site"
     );
-    assert!(found.excluded.away > 0);
-    assert!(picture(&found).unwrap().contains("EUR"));
+    assert!(excluded.away > 0);
+    assert!(PlanReport::new(&request, &found).unwrap().picture.unwrap().contains("EUR"));
 }
 
 #[test]
@@ -104,8 +104,10 @@ fn stricter_objectives_cost_more() {
     let quick = quick.best.unwrap();
     assert!(!quick.candidate.holders.contains(&3), "{quick:?}");
     assert!(quick.put_s <= 0.26 && quick.get_s <= 0.25);
-    let none = planned(&request(|of| of.objective.put = "20ms".parse().unwrap()));
-    assert!(none.best.is_none() && none.tried.is_empty() && none.excluded.late > 0);
+    let late = request(|of| of.objective.put = "20ms".parse().unwrap());
+    let none = planned(&late);
+    assert!(none.best.is_none() && none.tried.is_empty() && late.choices().1.late > 0);
+    assert!(PlanReport::new(&late, &none).unwrap().picture.is_none(), "nothing was tried");
     let short = planned(&request(|of| of.runs_max = 1));
     assert!(short.is_cut_short && short.tried.len() == 1);
 }
@@ -123,7 +125,7 @@ fn fast_round_without_a_site_needs_larger_quorums() {
 #[test]
 fn invalid_request_is_rejected_by_field() {
     let refused = |change: fn(&mut PlanRequest), word: &str| {
-        let error = request(change).validate().unwrap_err().to_string();
+        let error = request(change).check().unwrap_err().to_string();
         assert!(error.contains(word), "{error} has no {word}");
     };
     refused(|of| of.site.truncate(2), "site");

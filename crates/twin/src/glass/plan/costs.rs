@@ -1,11 +1,9 @@
 //! Costs. Nobody sells glass libraries yet: every default is assumed, and marked so.
 
 use fulgurite_glass_core::control::Throughput;
-use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 use super::Candidate;
-use crate::Error;
 use crate::glass::energy;
 use crate::glass::fleet::FleetResult;
 
@@ -90,38 +88,6 @@ impl Default for CostTable {
 }
 
 impl CostTable {
-    /// Returns the default, overridden by a TOML text; unknown keys are rejected.
-    ///
-    /// # Errors
-    /// When the text is no such table.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        settings::from_toml(text)
-            .map_err(|error| Error::Costs { problem: error.message().to_owned() })
-    }
-
-    /// Returns the names of all fields with the assumed default.
-    #[must_use]
-    pub fn assumed(&self) -> Vec<String> {
-        let tables = [self, &Self::default()].map(serde_json::to_value);
-        let [Ok(own), Ok(default)] = tables else { return Vec::new() };
-        let fields = own.as_object().into_iter().flatten();
-        let same = fields.filter(|(name, value)| default.get(name.as_str()) == Some(value));
-        same.map(|(name, _)| name.clone()).collect()
-    }
-
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        let table = serde_json::to_value(self).unwrap_or_default();
-        let fields = table.as_object().into_iter().flatten();
-        for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
-            // JSON has no number for values that are not finite.
-            if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
-                let problem = format!("{name} must be from 0 to 1e12");
-                return Err(Error::Costs { problem });
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the price of a drive.
     #[must_use]
     pub fn drive(&self, throughput: Throughput) -> f64 {

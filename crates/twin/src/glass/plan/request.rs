@@ -3,28 +3,41 @@
 use fulgurite_glass_core::control::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_glass_core::plan::{BlastModel, SetShape, minimum_storage_racks};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio, Seed};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::CostTable;
+use crate::glass::scenario::SystemTag;
+use crate::plan::costs;
+use crate::plan::sizes::size;
 use crate::{Error, Trace, TraceRead, Workload};
 
 /// The reads of all libraries together.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Demand {
-    /// A generated workload; its rates are multiplied by `scale`. Its window is measured.
-    Workload {
-        /// The reads.
-        workload: Box<Workload>,
-        /// Factor for its rates.
-        scale: f64,
-    },
-    /// A recorded trace, measured as a whole. Each read is repeated `scale` times on average: as
-    /// often as its integer part, and once more with the probability of its fraction.
-    Trace {
-        /// The reads.
-        trace: Trace,
-        /// Mean repetitions of each read.
-        scale: f64,
-    },
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    /// A generated workload, by its name; its rates are multiplied by `scale`. Its window is
+    /// measured.
+    #[serde(default, deserialize_with = "named")]
+    pub workload: Workload,
+    /// Factor for the rates; of a trace, the mean repetitions of each read: as often as the integer
+    /// part, and once more with the probability of the fraction.
+    #[serde(default = "once")]
+    pub scale: f64,
+    /// A recorded trace to take instead, measured as a whole.
+    #[serde(skip)]
+    pub trace: Option<Trace>,
+}
+
+const fn once() -> f64 {
+    1.0
+}
+
+fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Workload, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Workload::named(&name).ok_or_else(|| {
+        D::Error::custom(format!("\"{name}\" is no workload: {}", Workload::NAMES.join(", ")))
+    })
 }
 
 /// Platters and their sets.
@@ -41,7 +54,8 @@ pub struct Glass {
 }
 
 /// The space to search.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Space {
     /// Minimum and maximum number of libraries.
     pub libraries: [u32; 2],
@@ -60,11 +74,16 @@ pub struct Space {
 }
 
 /// The request for a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct PlanRequest {
+    /// The system.
+    pub system: SystemTag,
     /// User bytes ingested per day.
+    #[serde(deserialize_with = "size")]
     pub ingest_per_day: ByteCount,
     /// User bytes already stored.
+    #[serde(deserialize_with = "size")]
     pub stored: ByteCount,
     /// Days of ingest to provide slots for.
     pub growth_days: u32,
@@ -77,10 +96,13 @@ pub struct PlanRequest {
     /// Number of seeds; every one of them must meet the objective.
     pub seeds: u32,
     /// Platters and sets.
+    #[serde(skip)]
     pub glass: Glass,
     /// The common shape of all libraries; racks, drives and shuttles are searched for.
+    #[serde(skip)]
     pub library: LibraryShape,
     /// Times of the machines.
+    #[serde(skip)]
     pub mechanics: MechanicsParameters,
     /// The cost table.
     pub costs: CostTable,
@@ -110,21 +132,27 @@ impl Default for Space {
             throughputs: (1..=7).filter_map(|n| Throughput::new(30 * n).ok()).collect(),
             shuttles_per_panel_max: 20,
             storage_racks_max: 14,
-            policies: vec!["silica".to_owned()],
+            policies: ["fulgurite", "silica"].map(str::to_owned).to_vec(),
         }
     }
 }
 
-impl PlanRequest {
-    /// Creates a request with the paper's objective of 15 h with a tenth of the platters
-    /// unavailable, a year of growth and three seeds.
-    #[must_use]
-    pub fn new(ingest_per_day: ByteCount, demand: Demand) -> Self {
+impl Default for Demand {
+    fn default() -> Self {
+        Self { workload: Workload::typical(), scale: once(), trace: None }
+    }
+}
+
+impl Default for PlanRequest {
+    /// The paper's objective of 15 h with a tenth of the platters unavailable, a year of growth and
+    /// three seeds. Nothing is ingested yet.
+    fn default() -> Self {
         Self {
-            ingest_per_day,
+            system: SystemTag::Glass,
+            ingest_per_day: ByteCount::ZERO,
             stored: ByteCount::ZERO,
             growth_days: 365,
-            demand,
+            demand: Demand::default(),
             objective: Duration::from_secs(15 * 3600),
             unavailable: Ratio::new(0.1).unwrap_or(Ratio::ZERO),
             seeds: 3,
@@ -136,19 +164,23 @@ impl PlanRequest {
             runs_max: 2_000,
         }
     }
+}
 
+impl PlanRequest {
     /// Checks every part.
     ///
     /// # Errors
     /// Names the first that is out of range.
     pub fn validate(&self) -> Result<(), Error> {
-        self.costs.validate()?;
-        let (Demand::Workload { scale, .. } | Demand::Trace { scale, .. }) = self.demand;
+        costs::check(&self.costs)?;
+        let scale = self.demand.scale;
         let space = &self.space;
         let [from, to] = space.libraries;
+        let bytes = self.ingest_per_day + self.stored;
         let rules = [
+            ("ingest_per_day", bytes > ByteCount::ZERO, "above 0, or `stored` must be"),
             ("seeds", self.seeds > 0, "at least 1"),
-            ("scale", scale > 0.0 && scale <= 1e4, "above 0 and at most 10000"),
+            ("demand.scale", scale > 0.0 && scale <= 1e4, "above 0 and at most 10000"),
             ("libraries", from > 0 && from <= to && to <= 256, "from 1 to 256, in order"),
             ("read_racks", !space.read_racks.is_empty(), "non-empty"),
             ("drives_per_read_rack", !space.drives_per_read_rack.is_empty(), "non-empty"),
@@ -199,46 +231,42 @@ impl PlanRequest {
 impl Demand {
     /// Returns the workload that determines the placement.
     pub(super) fn workload(&self) -> Workload {
-        match self {
-            Self::Workload { workload, scale } => {
-                let mut scaled = workload.as_ref().clone();
-                scaled.envelope.window_rate *= scale;
-                scaled.envelope.quiet_rate *= scale;
-                scaled
-            }
-            Self::Trace { .. } => Workload::typical(),
+        if self.trace.is_some() {
+            return Workload::typical();
         }
+        let mut scaled = self.workload.clone();
+        scaled.envelope.window_rate *= self.scale;
+        scaled.envelope.quiet_rate *= self.scale;
+        scaled
     }
 
     /// Returns the measured window.
     pub(super) fn window(&self) -> [Duration; 2] {
-        match self {
-            Self::Workload { workload, .. } => {
-                [workload.envelope.window_from(), workload.envelope.window_until()]
-                    .map(|at| at.since(Instant::ZERO))
-            }
-            Self::Trace { trace, .. } => {
+        let envelope = &self.workload.envelope;
+        let [from, until] = match &self.trace {
+            None => [envelope.window_from(), envelope.window_until()],
+            Some(trace) => {
                 let [first, last] = [trace.reads().first(), trace.reads().last()]
                     .map(|read| read.map_or(Instant::ZERO, |read| read.at));
-                let end = last + Duration::from_nanos(1);
-                [first.since(Instant::ZERO), end.since(Instant::ZERO)]
+                [first, last + Duration::from_nanos(1)]
             }
-        }
+        };
+        [from, until].map(|at| at.since(Instant::ZERO))
     }
 
     /// Estimates the number of reads.
     pub(super) fn expected(&self) -> u64 {
-        let reads = match self {
-            Self::Workload { workload, scale } => workload.envelope.reads_mean() * scale,
-            #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-            Self::Trace { trace, scale } => trace.reads().len() as f64 * scale,
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let reads = match &self.trace {
+            None => self.workload.envelope.reads_mean(),
+            Some(trace) => trace.reads().len() as f64,
         };
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "an estimate, not negative; float casts saturate"
         )]
-        let reads = reads.ceil() as u64;
+        let reads = (reads * self.scale).ceil() as u64;
         reads
     }
 
@@ -248,24 +276,21 @@ impl Demand {
         seed: u64,
     ) -> Result<Box<dyn Iterator<Item = TraceRead> + '_>, Error> {
         let seed = Seed::new(seed);
-        match self {
-            Self::Workload { .. } => Ok(Box::new(self.workload().reads(seed.child(b"workload"))?)),
-            Self::Trace { trace, scale } => {
-                let mut chance = seed.child(b"trace").stream();
-                let (whole, rest) = (scale.floor(), scale.fract());
-                let times = move || {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "from 0 to 10000"
-                    )]
-                    let whole = whole as usize;
-                    whole + usize::from(chance.unit() < rest)
-                };
-                let mut times = times;
-                let reads = trace.reads().iter();
-                Ok(Box::new(reads.flat_map(move |read| std::iter::repeat_n(*read, times()))))
-            }
-        }
+        let Some(trace) = &self.trace else {
+            return Ok(Box::new(self.workload().reads(seed.child(b"workload"))?));
+        };
+        let mut chance = seed.child(b"trace").stream();
+        let (whole, rest) = (self.scale.floor(), self.scale.fract());
+        let mut times = move || {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 0 to 10000"
+            )]
+            let whole = whole as usize;
+            whole + usize::from(chance.unit() < rest)
+        };
+        let reads = trace.reads().iter();
+        Ok(Box::new(reads.flat_map(move |read| std::iter::repeat_n(*read, times()))))
     }
 }

@@ -20,8 +20,9 @@
 use super::groups::{can_verify, groups};
 use super::knowledge::Knowledge;
 use super::trial::{Depth, Trial, examine};
-use super::{Candidate, Plan, PlanRequest};
+use super::{Candidate, PlanRequest};
 use crate::Error;
+use crate::plan::Plan;
 use crate::runner::{Runner, collect};
 
 /// Queries run in parallel. More of them keep more processors busy, but the result of one might
@@ -39,7 +40,6 @@ pub(super) struct Search<'a> {
     /// Groups that can no longer change the plan.
     closed: Vec<bool>,
     knowledge: Knowledge<'a>,
-    set_racks: u16,
     runs: u32,
 }
 
@@ -77,10 +77,10 @@ impl<'a> Search<'a> {
         let groups = groups(request, set_racks);
         let closed = groups.iter().map(|(_, group)| !can_verify(request, group)).collect();
         let knowledge = Knowledge::new(request);
-        Ok(Self { request, runner, on_trial, groups, closed, knowledge, set_racks, runs: 0 })
+        Ok(Self { request, runner, on_trial, groups, closed, knowledge, runs: 0 })
     }
 
-    pub(super) fn run(mut self) -> Result<Plan, Error> {
+    pub(super) fn run(mut self) -> Result<Plan<Trial>, Error> {
         while self.runs < self.request.runs_max {
             let queries = self.queries();
             if queries.is_empty() {
@@ -238,22 +238,15 @@ impl<'a> Search<'a> {
         ladder
     }
 
-    fn finish(self) -> Plan {
+    fn finish(self) -> Plan<Trial> {
         let [best, runner_up] = self.knowledge.two_cheapest().map(Option::<&Trial>::cloned);
         let shuttles = |(_, group): &(f64, Candidate)| u64::from(group.shuttles_per_panel);
         Plan {
             best,
             runner_up,
-            objective_s: self.request.objective.as_secs_f64(),
-            platters: self.request.platters(),
-            set_racks: self.set_racks,
-            verify_per_day: self.request.verify_per_day(),
-            seeds: self.request.seeds,
             runs: self.runs,
             candidates: self.groups.iter().map(shuttles).sum(),
             is_cut_short: self.runs >= self.request.runs_max,
-            currency: self.request.costs.currency.clone(),
-            assumed: self.request.costs.assumed(),
             tried: self.knowledge.tried,
         }
     }

@@ -4,17 +4,21 @@ use std::cell::Cell;
 
 use fulgurite_glass_core::control::{LibraryShape, Throughput};
 use fulgurite_glass_core::plan::SetShape;
-use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
+use fulgurite_units::{ByteCount, Duration, Instant, Ratio, settings};
 
 use super::trial::{evaluate, simulate};
-use super::{Candidate, CostTable, Demand, Miss, Plan, PlanRequest, Trial};
-use super::{picture, plan, plan_with_progress};
+use super::{Candidate, CostTable, Demand, Miss, PlanRequest, Trial};
 use crate::glass::fleet::Stop;
+use crate::plan::{Plan, PlanReport, Planner as _, costs};
 use crate::runner::Serial;
 use crate::workload::Workload;
 use crate::{Trace, TraceRead};
 
 const TB: u64 = 1_000_000_000_000;
+
+fn picture(request: &PlanRequest, plan: &Plan<Trial>) -> String {
+    PlanReport::new(request, plan).unwrap().picture.unwrap()
+}
 
 /// Returns an hour of typical reads.
 fn hour(scale: f64) -> Demand {
@@ -22,26 +26,28 @@ fn hour(scale: f64) -> Demand {
     workload.envelope.warm_up = Duration::ZERO;
     workload.envelope.window = Duration::from_secs(3600);
     workload.envelope.cool_down = Duration::ZERO;
-    Demand::Workload { workload: Box::new(workload), scale }
+    Demand { workload, scale, trace: None }
 }
 
 /// Returns a request with small racks and few choices.
 fn request(demand: Demand) -> PlanRequest {
-    let mut request = PlanRequest::new(ByteCount::new(5 * TB), demand);
+    let ingest_per_day = ByteCount::new(5 * TB);
+    let mut request = PlanRequest { ingest_per_day, demand, ..PlanRequest::default() };
     request.library = LibraryShape { slots_per_shelf: 30, ..LibraryShape::mdu() };
     request.objective = Duration::from_secs(4500);
     request.seeds = 2;
     request.space.libraries = [1, 3];
     request.space.read_racks = vec![2];
     request.space.drives_per_read_rack = vec![2, 4];
+    request.space.policies = vec!["silica".to_owned()];
     request.space.throughputs = [30, 60].map(|mb| Throughput::new(mb).unwrap()).to_vec();
     request
 }
 
-fn check(request: &PlanRequest) -> Plan {
+fn check(request: &PlanRequest) -> Plan<Trial> {
     let reported = Cell::new(0);
-    let plan =
-        plan_with_progress(request, &Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
+    request.check().unwrap();
+    let plan = request.search(&Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
     assert_eq!(reported.get(), plan.tried.len());
     let enough = || plan.tried.iter().filter(|trial| trial.is_enough());
     assert_eq!(enough().count() == 0, plan.best.is_none());
@@ -49,7 +55,7 @@ fn check(request: &PlanRequest) -> Plan {
         let (candidate, costs) = (&trial.candidate, &request.costs);
         assert!(candidate.shape(request).validate().is_ok(), "{candidate:?}");
         assert!(costs.cost_lower_bound(candidate) <= trial.cost, "the lower bound holds");
-        assert!(candidate.storage_racks >= plan.set_racks);
+        assert!(candidate.storage_racks >= request.set_racks().unwrap());
         let best = plan.best.as_ref();
         assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
         let drops = |miss| matches!(miss, &Miss::Verification | &Miss::Failed);
@@ -66,13 +72,13 @@ fn check(request: &PlanRequest) -> Plan {
 }
 
 /// Checks that the plan equals that of an exhaustive search with complete runs.
-fn check_against_all(request: &PlanRequest) -> Plan {
+fn check_against_all(request: &PlanRequest) -> Plan<Trial> {
     let found = check(request);
     let (Some(best), Some(other)) = (&found.best, &found.runner_up) else {
         unreachable!("two groups meet the requirements")
     };
     let mut runs = 0;
-    for (_, group) in super::groups::groups(request, found.set_racks) {
+    for (_, group) in super::groups::groups(request, request.set_racks().unwrap()) {
         for shuttles in 1..=group.shuttles_per_panel {
             // Only another number of shuttles of the best group may be cheaper than the runner-up.
             let candidate = group.with_shuttles(shuttles);
@@ -143,7 +149,7 @@ fn plan_adds_libraries_when_slots_run_out() {
     let best = plan.best.unwrap();
     assert!(best.candidate.libraries > 1);
     let slots = u64::from(best.candidate.shape(&request).slot_count());
-    assert!(slots * u64::from(best.candidate.libraries) >= plan.platters);
+    assert!(slots * u64::from(best.candidate.libraries) >= request.platters());
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn objective_of_one_second_has_no_plan() {
     assert!(plan.best.is_none());
     assert_eq!(plan.runs, 1, "the largest candidate fails, which excludes all others");
     assert!(plan.tried[0].misses.contains(&Miss::Tail));
-    assert!(picture(&plan).unwrap().contains("<svg"));
+    assert!(picture(&request, &plan).contains("<svg"));
 }
 
 #[test]
@@ -186,12 +192,13 @@ fn plan_accepts_a_trace() {
         key: at,
     };
     let trace = Trace::new((0..100).map(read).collect()).unwrap();
-    let demand = Demand::Trace { trace, scale: 2.5 };
+    let demand = Demand { scale: 2.5, trace: Some(trace), ..Demand::default() };
     let reads = demand.reads(1).unwrap().count();
     assert!((220..280).contains(&reads), "{reads}");
-    let plan = check(&request(demand));
+    let request = request(demand);
+    let plan = check(&request);
     assert!(plan.best.is_some());
-    assert!(picture(&plan).unwrap().contains("least cost"));
+    assert!(picture(&request, &plan).contains("least cost"));
 }
 
 #[test]
@@ -204,16 +211,17 @@ fn search_stops_at_its_run_limit() {
 #[test]
 fn assumed_prices_are_listed() {
     let default = CostTable::default();
-    assert_eq!(default.assumed().len(), 22);
-    let own = CostTable::from_toml("drive_60 = 9000.0\nkwh = 0.3").unwrap();
-    assert!(!own.assumed().contains(&"drive_60".to_owned()));
-    assert_eq!(own.assumed().len(), 20);
-    assert!(CostTable::from_toml("drives_60 = 1.0").is_err());
+    assert_eq!(costs::assumed(&default).len(), 22);
+    let table = |text| settings::from_toml::<CostTable>(text);
+    let own = costs::assumed(&table("drive_60 = 9000.0\nkwh = 0.3").unwrap());
+    assert!(!own.contains(&"drive_60".to_owned()));
+    assert_eq!(own.len(), 20);
+    assert!(table("drives_60 = 1.0").is_err());
     let battery = crate::glass::scenario::Battery::ASSUMED;
     assert_eq!(default.start_joules.to_bits(), battery.start_j.to_bits(), "one table");
     let mut request = request(hour(1.0));
-    request.costs = CostTable::from_toml("shuttle = -1.0").unwrap();
-    assert!(plan(&request, &Serial).is_err());
+    request.costs = table("shuttle = -1.0").unwrap();
+    assert!(request.check().is_err());
 }
 
 #[test]
@@ -221,14 +229,17 @@ fn invalid_request_is_rejected() {
     let good = request(hour(1.0));
     let mut bad = good.clone();
     bad.seeds = 0;
-    assert!(bad.validate().is_err());
+    assert!(bad.check().is_err());
+    let mut bad = good.clone();
+    bad.ingest_per_day = ByteCount::ZERO;
+    assert!(bad.check().is_err());
     let mut bad = good.clone();
     bad.space.policies = vec!["fastest".to_owned()];
-    assert!(bad.validate().is_err());
+    assert!(bad.check().is_err());
     let mut bad = good.clone();
     bad.glass.set = SetShape::new(400, 3);
-    assert!(plan(&bad, &Serial).is_err());
+    assert!(bad.search(&Serial, &mut |_| ()).is_err());
     let mut bad = good;
     bad.unavailable = Ratio::new(1.0).unwrap();
-    assert!(plan(&bad, &Serial).is_err());
+    assert!(bad.search(&Serial, &mut |_| ()).is_err());
 }

@@ -1,7 +1,7 @@
 //! One candidate: how many racks, and what each has.
 
 use fulgurite_units::ByteCount;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::rack::scenario::Configuration;
 use crate::rack::shape::{DISKS, DISKS_OF_GROUP};
@@ -10,7 +10,7 @@ use crate::rack::shape::{DISKS, DISKS_OF_GROUP};
 const AWAKE_GROUPS: u32 = 4;
 
 /// How many disks a rack's power and cooling domains can supply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provision {
     /// Two of the 16 of a tray and one of the 12 of a column: at most 96 spin.

@@ -1,10 +1,8 @@
 //! Costs of racks. The paper gives no prices: every default is assumed, and marked so.
 
-use fulgurite_units::settings;
 use serde::{Deserialize, Serialize};
 
 use super::{Candidate, PlanRequest};
-use crate::Error;
 use crate::rack::result::RunResult;
 use crate::rack::scenario::Disks;
 use crate::rack::shape::DISKS;
@@ -57,38 +55,6 @@ impl Default for CostTable {
 }
 
 impl CostTable {
-    /// Returns the default, overridden by a TOML text; unknown keys are rejected.
-    ///
-    /// # Errors
-    /// When the text is no such table.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        settings::from_toml(text)
-            .map_err(|error| Error::Costs { problem: error.message().to_owned() })
-    }
-
-    /// Returns the names of all fields with the assumed default.
-    #[must_use]
-    pub fn assumed(&self) -> Vec<String> {
-        let tables = [self, &Self::default()].map(serde_json::to_value);
-        let [Ok(own), Ok(default)] = tables else { return Vec::new() };
-        let fields = own.as_object().into_iter().flatten();
-        let same = fields.filter(|(name, value)| default.get(name.as_str()) == Some(value));
-        same.map(|(name, _)| name.clone()).collect()
-    }
-
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        let table = serde_json::to_value(self).unwrap_or_default();
-        let fields = table.as_object().into_iter().flatten();
-        for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
-            // JSON has no number for values that are not finite.
-            if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
-                let problem = format!("{name} must be from 0 to 1e12");
-                return Err(Error::Costs { problem });
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the maximum power of a rack's machines, in watts, which its domains must supply.
     #[must_use]
     pub fn supplied_w(&self, candidate: &Candidate, disks: &Disks) -> f64 {

@@ -1,10 +1,13 @@
 //! The request for a plan of racks.
 
 use fulgurite_units::{ByteCount, Duration};
+use serde::Deserialize;
 
 use super::{Candidate, CostTable, Provision};
 use crate::Error;
-use crate::rack::scenario::{Disks, Network, Scenario};
+use crate::plan::costs;
+use crate::plan::sizes::{size, sizes};
+use crate::rack::scenario::{Disks, Network, Scenario, SystemTag};
 use crate::rack::shape::{DISKS, STACKS_OF_BLOB};
 use crate::rack::workload::{Sizes, Workload, to_f64};
 
@@ -13,11 +16,13 @@ use crate::rack::workload::{Sizes, Workload, to_f64};
 const FULL: f64 = 0.99386;
 
 /// The space to search.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Space {
     /// Maximum number of racks.
     pub racks_max: u32,
     /// Sizes of disks.
+    #[serde(deserialize_with = "sizes")]
     pub disks: Vec<ByteCount>,
     /// Kinds of power and cooling.
     pub provisions: Vec<Provision>,
@@ -28,17 +33,23 @@ pub struct Space {
 }
 
 /// The request for a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct PlanRequest {
+    /// The system.
+    pub system: SystemTag,
     /// User bytes ingested per day.
+    #[serde(deserialize_with = "size")]
     pub ingest_per_day: ByteCount,
     /// User bytes already stored.
+    #[serde(deserialize_with = "size")]
     pub stored: ByteCount,
     /// Days of ingest to provide room for.
     pub growth_days: u32,
     /// Random reads per second of all racks together.
     pub rate: f64,
     /// Size of a blob that is read.
+    #[serde(deserialize_with = "size")]
     pub blob: ByteCount,
     /// Time within which 99 of 100 reads must have their first byte.
     pub objective: Duration,
@@ -75,17 +86,17 @@ impl Default for Space {
     }
 }
 
-impl PlanRequest {
-    /// Creates a request with a year of growth, blobs of 1 GB, the first byte within five minutes,
-    /// three seeds, and the paper's two hours of warm-up and one-day window.
-    #[must_use]
-    pub fn new(ingest_per_day: ByteCount, rate: f64) -> Self {
+impl Default for PlanRequest {
+    /// A year of growth, blobs of 1 GB, the first byte within five minutes, three seeds, and the
+    /// paper's two hours of warm-up and one-day window. Nothing is ingested or read yet.
+    fn default() -> Self {
         let Scenario { warm_up, window, disks, .. } = Scenario::new(Workload::poisson(1.0));
         Self {
-            ingest_per_day,
+            system: SystemTag::Rack,
+            ingest_per_day: ByteCount::ZERO,
             stored: ByteCount::ZERO,
             growth_days: 365,
-            rate,
+            rate: 0.0,
             blob: ByteCount::new(1_000_000_000),
             objective: Duration::from_secs(300),
             power_w_max: None,
@@ -99,7 +110,9 @@ impl PlanRequest {
             runs_max: 2_000,
         }
     }
+}
 
+impl PlanRequest {
     /// Checks every part.
     ///
     /// # Errors
@@ -107,6 +120,9 @@ impl PlanRequest {
     pub fn validate(&self) -> Result<(), Error> {
         let refuse =
             |field, value: String, expected| Err(Error::Parameter { field, value, expected });
+        if self.user_bytes() <= 0.0 {
+            return refuse("ingest_per_day", "0".to_owned(), "above 0, or `stored` must be");
+        }
         if !(self.rate > 0.0 && self.rate <= 1_000.0) {
             return refuse("rate", self.rate.to_string(), "above 0 and at most 1000");
         }
@@ -114,9 +130,10 @@ impl PlanRequest {
             return refuse("seeds", self.seeds.to_string(), "from 1 to 100");
         }
         if self.objective == Duration::ZERO {
-            return refuse("slo", self.objective.to_string(), "above 0");
+            return refuse("objective", self.objective.to_string(), "above 0");
         }
-        let bounds = [("power", self.power_w_max), ("spin-ups", self.spin_ups_a_day_max)];
+        let bounds =
+            [("power_w_max", self.power_w_max), ("spin_ups_a_day_max", self.spin_ups_a_day_max)];
         for (field, bound) in bounds {
             if bound.is_some_and(|bound| !(bound.is_finite() && bound > 0.0)) {
                 return refuse(field, bound.unwrap_or_default().to_string(), "above 0");
@@ -127,19 +144,19 @@ impl PlanRequest {
             // No rack can meet it, but every candidate would be run.
             let expected = "at least the standby power of all disks";
             return refuse(
-                "power",
+                "power_w_max",
                 format!("{bound} W per rack (standby draws {standby:.0} W)"),
                 expected,
             );
         }
         let space = &self.space;
         if !(1..=1_000).contains(&space.racks_max) {
-            return refuse("racks", space.racks_max.to_string(), "from 1 to 1000");
+            return refuse("space.racks_max", space.racks_max.to_string(), "from 1 to 1000");
         }
         if space.nic_gbps.contains(&0) || space.disks.contains(&ByteCount::ZERO) {
             return refuse("space", "0".to_owned(), "disks and networks above 0");
         }
-        self.costs.validate()?;
+        costs::check(&self.costs)?;
         // Each of these is a part of every scenario that is run.
         for &servers in &space.servers {
             let network = Network { servers, ..Network::default() };

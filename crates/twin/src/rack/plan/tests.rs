@@ -2,18 +2,19 @@
 
 use std::cell::Cell;
 
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::{ByteCount, Duration, settings};
 
 use super::trial::evaluate;
-use super::{CostTable, Plan, PlanRequest, Provision, Trial, picture, plan, plan_with_progress};
-use crate::plan_search::examine;
+use super::{CostTable, PlanRequest, Provision, Trial};
+use crate::plan::{Plan, PlanReport, Planner as _, costs, examine};
 use crate::runner::Serial;
 
 const TB: u64 = 1_000_000_000_000;
 
 /// Returns a request with short windows and few choices.
 fn request(rate: f64) -> PlanRequest {
-    let mut request = PlanRequest::new(ByteCount::new(20 * TB), rate);
+    let ingest_per_day = ByteCount::new(20 * TB);
+    let mut request = PlanRequest { ingest_per_day, rate, ..PlanRequest::default() };
     request.warm_up = Duration::from_secs(900);
     request.window = Duration::from_secs(2700);
     request.seeds = 2;
@@ -23,10 +24,10 @@ fn request(rate: f64) -> PlanRequest {
     request
 }
 
-fn check(request: &PlanRequest) -> Plan {
+fn check(request: &PlanRequest) -> Plan<Trial> {
     let reported = Cell::new(0);
-    let plan =
-        plan_with_progress(request, &Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
+    request.check().unwrap();
+    let plan = request.search(&Serial, &mut |_| reported.set(reported.get() + 1)).unwrap();
     assert_eq!(reported.get(), plan.tried.len());
     for trial in &plan.tried {
         let cost_lower_bound = request.costs.cost_lower_bound(request, &trial.candidate);
@@ -38,7 +39,7 @@ fn check(request: &PlanRequest) -> Plan {
 }
 
 /// Checks that the plan equals that of an exhaustive search.
-fn check_against_all(request: &PlanRequest) -> Plan {
+fn check_against_all(request: &PlanRequest) -> Plan<Trial> {
     let found = check(request);
     let all = request.candidates();
     let mut enough: Vec<Trial> = all
@@ -55,12 +56,13 @@ fn check_against_all(request: &PlanRequest) -> Plan {
 
 #[test]
 fn plan_matches_exhaustive_search() {
-    let found = check_against_all(&request(0.5));
+    let request = request(0.5);
+    let found = check_against_all(&request);
     let best = found.best.unwrap();
     assert_eq!(best.candidate.provision, Provision::Sleeping, "{best:?}");
     // 20 TB a day for a year, with redundancy and the space that stays empty.
     let raw = 20e12 * 365.0 * 18.0 / 15.0 / 0.99386;
-    assert!((found.raw_bytes / raw - 1.0).abs() < 1e-9);
+    assert!((request.raw_bytes() / raw - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -100,7 +102,8 @@ fn rejected_reads_require_more_racks() {
     let best = plan.best.as_ref().unwrap();
     assert!(best.candidate.racks > 1 && best.refused == 0.0, "{best:?}");
     assert!(plan.tried.iter().any(|trial| trial.refused > 0.0 || trial.is_late));
-    assert!(picture(&plan).unwrap().contains("least cost"));
+    let report = PlanReport::new(&request, &plan).unwrap();
+    assert!(report.picture.unwrap().contains("least cost"));
 }
 
 #[test]
@@ -117,22 +120,27 @@ fn ingest_needs_network_bandwidth() {
 
 #[test]
 fn assumed_prices_are_listed_and_invalid_plans_rejected() {
-    assert_eq!(CostTable::default().assumed().len(), 11);
-    let own = CostTable::from_toml("disk = 55.0\nkwh = 0.3").unwrap();
-    assert_eq!(own.assumed().len(), 9);
-    assert!(CostTable::from_toml("disks = 1.0").is_err());
+    assert_eq!(costs::assumed(&CostTable::default()).len(), 11);
+    let table = |text| settings::from_toml::<CostTable>(text);
+    let own = table("disk = 55.0\nkwh = 0.3").unwrap();
+    assert_eq!(costs::assumed(&own).len(), 9);
+    assert!(table("disks = 1.0").is_err());
     let refused = |change: fn(&mut PlanRequest), named: &str| {
         let mut request = request(1.0);
         change(&mut request);
-        let error = plan(&request, &Serial).unwrap_err().to_string();
+        let error = request.check().unwrap_err().to_string();
         assert!(error.starts_with(named), "{error}");
     };
+    refused(|of| of.ingest_per_day = ByteCount::ZERO, "ingest_per_day");
     refused(|of| of.rate = 0.0, "rate");
     refused(|of| of.seeds = 0, "seeds");
-    refused(|of| of.power_w_max = Some(f64::NAN), "power");
+    refused(|of| of.power_w_max = Some(f64::NAN), "power_w_max");
     // As much as all of its disks draw in standby.
-    refused(|of| of.power_w_max = Some(1_797.0), "power is 1797 W per rack (standby draws 1797 W)");
-    refused(|of| of.space.racks_max = 0, "racks");
+    refused(
+        |of| of.power_w_max = Some(1_797.0),
+        "power_w_max is 1797 W per rack (standby draws 1797 W)",
+    );
+    refused(|of| of.space.racks_max = 0, "space.racks_max");
     refused(|of| of.space.servers = vec![3], "network.servers");
     refused(|of| of.costs.disk = -1.0, "cost table: disk");
 }

@@ -2,6 +2,7 @@
 
 use plotters::prelude::*;
 
+use super::{Labels, Plan, Planner, Verdict};
 use crate::Error;
 
 const SIZE: (u32, u32) = (860, 560);
@@ -9,41 +10,51 @@ const ENOUGH: RGBColor = RGBColor(20, 80, 160);
 const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
 const BEST: RGBColor = RGBColor(190, 90, 20);
 
-/// Label and scale of the cost of machines and their energy.
-pub(crate) const OF_SERVICE: (&str, f64) = ("over the years of service, million", 1e6);
-
 /// A trial.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
-    pub(crate) cost: f64,
-    pub(crate) tail_s: f64,
-    pub(crate) is_enough: bool,
-    /// False for a trial that was stopped early: its tail is then a lower bound.
-    pub(crate) is_whole: bool,
+struct Point {
+    /// Cost, in the unit of the picture.
+    cost: f64,
+    /// Tail, in the unit of the picture.
+    tail: f64,
+    is_enough: bool,
+    is_whole: bool,
 }
 
 /// The content of the picture.
 #[derive(Debug)]
-pub(crate) struct Drawn<'a> {
-    pub(crate) points: Vec<Point>,
+pub(super) struct Drawn<'a> {
+    points: Vec<Point>,
     /// The cheapest trial.
-    pub(crate) best: Option<Point>,
-    pub(crate) objective_s: f64,
-    pub(crate) currency: &'a str,
-    /// Label of the cost axis, and the amount of money per unit.
-    pub(crate) cost: (&'a str, f64),
-    /// Label of the tail axis.
-    pub(crate) tail: &'a str,
-    /// Unit of the tail axis, and its seconds.
-    pub(crate) unit: (&'a str, f64),
+    best: Option<Point>,
+    objective: f64,
+    currency: &'a str,
+    labels: Labels,
 }
 
-impl Drawn<'_> {
-    /// Draws all trials as SVG: cost against the tail, the objective as a line.
+impl<'a> Drawn<'a> {
+    pub(super) fn new<P: Planner>(planner: &'a P, plan: &Plan<P::Trial>) -> Self {
+        let objective = planner.objective();
+        let point = |trial: &P::Trial| {
+            let Verdict { cost, is_enough, objective_share, is_whole } = planner.verdict(trial);
+            let (cost, tail) = (cost / P::LABELS.money, (objective_share * objective).max(1e-3));
+            Point { cost, tail, is_enough, is_whole }
+        };
+        Self {
+            points: plan.tried.iter().map(point).collect(),
+            best: plan.best.as_ref().map(point),
+            objective,
+            currency: planner.currency(),
+            labels: P::LABELS,
+        }
+    }
+
+    /// Draws all trials as SVG: cost against the tail, with the objective as a line. The tail of a
+    /// trial that was stopped early is drawn at its lower bound.
     ///
     /// # Errors
     /// When nothing was tried, or the picture cannot be drawn.
-    pub(crate) fn svg(&self) -> Result<String, Error> {
+    pub(super) fn svg(&self) -> Result<String, Error> {
         let mut svg = String::new();
         draw(self, &mut svg).map_err(|error| Error::Picture { problem: error.to_string() })?;
         Ok(svg)
@@ -51,11 +62,10 @@ impl Drawn<'_> {
 }
 
 fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-    let (unit, seconds) = plan.unit;
-    let (paid_for, money) = plan.cost;
-    let at = |trial: &Point| (trial.cost / money, (trial.tail_s / seconds).max(1e-3));
+    let Labels { cost_axis, tail_axis, tail_unit: unit, .. } = plan.labels;
+    let at = |trial: &Point| (trial.cost, trial.tail);
     let points: Vec<(f64, f64)> = plan.points.iter().map(at).collect();
-    let objective = plan.objective_s / seconds;
+    let objective = plan.objective;
     let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let low = points.iter().map(|point| point.1).fold(objective, f64::min);
     let high = points.iter().map(|point| point.1).fold(objective, f64::max);
@@ -72,8 +82,8 @@ fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Er
         .build_cartesian_2d(0.0..right * 1.08, (low / 2.0..high * 2.0).log_scale())?;
     chart
         .configure_mesh()
-        .x_desc(format!("cost {paid_for} {}", plan.currency))
-        .y_desc(format!("{}, {unit}", plan.tail))
+        .x_desc(format!("cost {cost_axis} {}", plan.currency))
+        .y_desc(format!("{tail_axis}, {unit}"))
         .light_line_style(BLACK.mix(0.06))
         .label_style(("sans-serif", 14))
         .draw()?;

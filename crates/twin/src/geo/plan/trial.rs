@@ -1,16 +1,11 @@
-//! The search over sites, on the common search, and how a candidate is judged.
+//! A candidate, run and judged.
 
 use serde::Serialize;
 
 use super::costs::Cost;
-use super::{Candidate, Plan, PlanRequest};
-use crate::Error;
-use crate::engine::run;
+use super::{Candidate, PlanRequest};
 use crate::geo::durability::losses_a_year;
 use crate::geo::result::RunResult;
-use crate::geo::run::Geo;
-use crate::plan_search::{self, SearchProblem, SearchResult};
-use crate::runner::Runner;
 
 /// A candidate and the results of its runs: the worst over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,52 +44,8 @@ pub struct Trial {
     pub seeds: u32,
 }
 
-pub(super) struct Search<'a> {
-    pub(super) request: &'a PlanRequest,
-    pub(super) candidates: Vec<Candidate>,
-}
-
-impl SearchProblem for Search<'_> {
-    type Candidate = Candidate;
-    type Run = RunResult;
-    type Trial = Trial;
-
-    fn candidates(&self) -> Vec<Candidate> {
-        self.candidates.clone()
-    }
-
-    fn cost_lower_bound(&self, candidate: &Candidate) -> f64 {
-        self.request.cost_lower_bound(candidate)
-    }
-
-    fn run(&self, candidate: &Candidate, seed: u64) -> Result<RunResult, Error> {
-        run::<Geo>(&self.request.scenario(candidate), seed)
-    }
-
-    fn evaluate(&self, candidate: &Candidate, runs: &[RunResult]) -> Trial {
-        evaluate(self.request, candidate, runs)
-    }
-
-    fn outcome(trial: &Trial) -> (f64, bool) {
-        (trial.cost, trial.is_enough)
-    }
-
-    /// No candidate rules out another: it is not known whether more or other sites are slower or
-    /// faster.
-    fn rules_out(_: &Trial, _: &Candidate) -> bool {
-        false
-    }
-
-    fn seeds(&self) -> u32 {
-        self.request.seeds
-    }
-
-    fn runs_max(&self) -> u32 {
-        self.request.runs_max
-    }
-}
-
-fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
+/// Judges a candidate by its runs.
+pub(super) fn evaluate(request: &PlanRequest, candidate: &Candidate, runs: &[RunResult]) -> Trial {
     let most = |value: &dyn Fn(&RunResult) -> f64| runs.iter().map(value).fold(0.0, f64::max);
     let (put_s, get_s) = (most(&|run| run.put.p99), most(&|run| run.get.p99));
     let failed = runs.iter().map(|run| run.failed).max().unwrap_or(0);
@@ -142,29 +93,4 @@ fn away(candidate: &Candidate) -> (u8, u8) {
     let goes = (quorums.sites() - rows).min(fragments);
     let fast = (quorums.sites() - quorums.fast()).min(fragments);
     (u8::try_from(fast).unwrap_or(0), u8::try_from(goes).unwrap_or(0))
-}
-
-/// Searches for the cheapest candidate.
-pub(super) fn search(
-    request: &PlanRequest,
-    runner: &dyn Runner,
-    on_trial: &mut dyn FnMut(&Trial),
-) -> Result<Plan, Error> {
-    let (candidates, excluded) = request.choices();
-    let found = plan_search::search(&Search { request, candidates }, runner, on_trial)?;
-    let SearchResult { best, runner_up, runs, candidates, is_cut_short, tried } = found;
-    Ok(Plan {
-        best,
-        runner_up,
-        put_s: request.objective.put.as_secs_f64(),
-        get_s: request.objective.get.as_secs_f64(),
-        sites: request.site.iter().map(|site| site.name.clone()).collect(),
-        seeds: request.seeds,
-        runs,
-        candidates,
-        excluded,
-        is_cut_short,
-        currency: request.currency.clone(),
-        tried,
-    })
 }
