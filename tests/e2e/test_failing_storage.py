@@ -357,7 +357,8 @@ def rig(request: pytest.FixtureRequest, new_folder: NewFolder) -> Iterator[Rig]:
     archive.mkdir()
     server = Server(archive, configured(archive))
     # What it prints is not below any place.
-    made = run([str(binary()), "geo", "init", "--map", f"{archive}/sites.toml"], environment=KEYS)
+    place = ["--tier", f"geo=geo:{archive}/sites.toml", "--data", str(server.data)]
+    made = run([str(binary()), "tier", "init", "geo", *place], environment=KEYS)
     assert made.returncode == 0, made.stderr
     shim = Shim(folder / "shim", archive, reads=True)
     server.environment = shim.environment()

@@ -70,10 +70,23 @@ def write_map(
     return path
 
 
-def geo(sites: Path, verb: str, *arguments: str, **options: Any) -> Any:
-    """Run `fulgurite geo VERB --map SITES --json`."""
-    command = [str(binary()), "geo", verb, *arguments, "--map", str(sites), "--json"]
-    return run(command, options.pop("timeout", 300), KEYS | STORE_KEYS)
+def tier(sites: Path, verb: str, *arguments: str, data: Path | None = None) -> Any:
+    """Run `fulgurite tier VERB geo --json`: by the server of the data directory, if one runs."""
+    data = data or sites.parent / "archive" / "data"
+    command = [str(binary()), "tier", verb, "geo", *arguments]
+    command += ["--tier", f"geo=geo:{sites}", "--data", str(data), "--json"]
+    return run(command, 300, KEYS | STORE_KEYS)
+
+
+def doctor(sites: Path) -> Any:
+    """Run `fulgurite geo doctor --map SITES --json`."""
+    command = [str(binary()), "geo", "doctor", "--map", str(sites), "--json"]
+    return run(command, 300, KEYS | STORE_KEYS)
+
+
+def is_well(status: Any) -> bool:
+    """Return whether all sites answered lately, and none is being rebuilt."""
+    return all(site["up"] and not site["rebuilding"] for site in status["sites"])
 
 
 def json_of(done: subprocess.CompletedProcess[str], code: int = 0) -> Any:
@@ -133,16 +146,15 @@ def metric(server: Server, name: str) -> float:
 def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Path) -> None:
     """Begin, put, lose a site, read, put more, replace it, lose another, read all."""
     sites = write_map(tmp_path)
-    reports = geo(sites, "doctor").stdout.splitlines()
+    reports = doctor(sites).stdout.splitlines()
     assert len(reports) == 2 * len(SITES)
     for report in map(json.loads, reports):
         assert {check["outcome"] for check in report["checks"]} <= {"passed", "unsupported"}, report
     here = sorted(path.name for path in tmp_path.iterdir())
     assert here == ["records.toml"], "the doctor makes no site, and leaves nothing"
-    seen = json_of(geo(sites, "status"), UNAVAILABLE)
-    assert not seen["is_open"] and all("failure" in site["table"] for site in seen["sites"]), seen
-    assert json_of(geo(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
-    refused(geo(sites, "init"), CONFIG, "has rows")
+    refused(tier(sites, "status"), UNAVAILABLE, "too few sites answer")
+    assert json_of(tier(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
+    refused(tier(sites, "init"), CONFIG, "has rows")
 
     server = make(tmp_path / "archive", config(sites)).start()
     server.s3().create_bucket(Bucket=BUCKET)
@@ -151,31 +163,34 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     assert server.status()["tiers"] == {"geo": "geo", "glass": "glass"}
     assert metric(server, 'fulgurite_tier_healthy{tier="geo",kind="geo"}') == 1
     assert server.fetch("/readyz")[1] == b"ready\n"
-    assert json_of(geo(sites, "status"))["is_well"]
-    verified = json_of(geo(sites, "verify"))
+    assert is_well(json_of(tier(sites, "status")))
+    verified = json_of(tier(sites, "verify"))
     assert verified["objects"] >= 2 * len(SIZES) and verified["bytes"] > sum(SIZES.values())
     assert (verified["damaged"], verified["problems"]) == ([], [])
-    healed = json_of(geo(sites, "heal"))
-    assert (healed["whole"], healed["rebuilt"], healed["missing"]) == (healed["objects"], 0, 0)
+    assert verified["undecided"]["versions"] == 0, verified
+    scrubbed = json_of(tier(sites, "scrub"))
+    counts = (scrubbed["whole"], scrubbed["rebuilt"], scrubbed["missing"])
+    assert counts == (scrubbed["objects"], 0, 0)
+    collected = json_of(tier(sites, "collect"))
+    assert (collected["swept"], collected["problems"]) == (0, []), collected
 
     shutil.rmtree(tmp_path / "oslo")
     all_there(server, SIZES)
     put(server, LATER)
     all_there(server, SIZES | LATER)
-    seen = json_of(geo(sites, "status"))
-    assert seen["is_open"] and not seen["is_well"], seen
-    assert "failure" in seen["sites"][1]["table"] and "failure" in seen["sites"][1]["blobs"], seen
-    assert json_of(geo(sites, "heal"), PARTIAL)["missing"] > 0
+    wait_until("it is noticed", lambda: not is_well(json_of(tier(sites, "status"))))
+    assert [site["up"] for site in json_of(tier(sites, "status"))["sites"]] == [True, False, True]
+    assert json_of(tier(sites, "scrub"), PARTIAL)["missing"] > 0
     assert not (tmp_path / "oslo").exists(), "nothing starts again where a site was lost"
 
     place = f"dir://{tmp_path}/oslo-2"
-    refused(geo(sites, "replace-site", "porto", "--table", place), NOT_FOUND, "turin")
-    refused(geo(sites, "replace-site", "oslo"), USAGE, "--table")
-    replaced = json_of(geo(sites, "replace-site", "oslo", "--table", place, "--blobs", place))
+    refused(tier(sites, "replace", "porto", "--table", place), NOT_FOUND, "turin")
+    refused(tier(sites, "replace", "oslo"), USAGE, "--table")
+    replaced = json_of(tier(sites, "replace", "oslo", "--table", place, "--blobs", place))
     assert (replaced["problems"], replaced["lost"], replaced["missing"]) == ([], [], 0), replaced
     assert replaced["restored"] == replaced["objects"] > len(SIZES)
-    seen = json_of(geo(sites, "status"))
-    assert (seen["is_well"], seen["epoch"]) == (True, 3), seen
+    assert replaced["replaced"] == json_of(tier(sites, "status"))["epoch"] == 3
+    wait_until("all is well", lambda: is_well(json_of(tier(sites, "status"))))
     assert place in sites.read_text(encoding="utf-8")
     wait_until(
         "the server has the map",
@@ -184,11 +199,10 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
 
     shutil.rmtree(tmp_path / "turin")
     all_there(server, SIZES | LATER)
-    verified = json_of(geo(sites, "verify"))
+    verified = json_of(tier(sites, "verify"))
     assert (verified["damaged"], verified["problems"]) == ([], []), verified
     server.restart()
     all_there(server, SIZES | LATER)
-    refused(geo(sites, "sweep", "--age", "1s"), CONFIG, "at least")
 
     # The catalog is lost: what the sites have comes back.
     server.stop()
@@ -203,7 +217,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     # Two of three: what is asked of the sites fails, and comes back with them.
     server.stop()
     shutil.move(tmp_path / "lisbon", tmp_path / "away")
-    assert json_of(geo(sites, "status"), UNAVAILABLE)["is_open"] is False
+    refused(tier(sites, "status"), UNAVAILABLE, "too few sites answer")
     server.launch()
     assert server.process is not None and server.process.wait(timeout=120) == UNAVAILABLE
     shutil.move(tmp_path / "away", tmp_path / "lisbon")
@@ -214,7 +228,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
 def test_site_stays_rebuilding_until_it_is_complete(make: Make, tmp_path: Path) -> None:
     """Replace a site while another is away, and once more when that is back."""
     sites = write_map(tmp_path, names=(*SITES, "porto", "riga"))
-    json_of(geo(sites, "init"))
+    json_of(tier(sites, "init"))
     server = make(tmp_path / "archive", config(sites)).start()
     server.s3().create_bucket(Bucket=BUCKET)
     # Each has its fragments at three of five sites: some at both.
@@ -226,48 +240,53 @@ def test_site_stays_rebuilding_until_it_is_complete(make: Make, tmp_path: Path) 
 
     shutil.move(tmp_path / "oslo", tmp_path / "away")
     place = f"dir://{tmp_path}/turin-2"
-    replace = ("replace-site", "turin", "--table", place, "--blobs", place)
-    replaced = json_of(geo(sites, *replace), PARTIAL)
+    replace = ("replace", "turin", "--table", place, "--blobs", place)
+    replaced = json_of(tier(sites, *replace), PARTIAL)
     assert replaced["missing"] > 0 and replaced["lost"] == [], replaced
     assert 'site "turin" is not rebuilt' in replaced["problems"][-1], replaced
-    seen = json_of(geo(sites, "status"))
-    assert (seen["is_well"], seen["sites"][2]["rebuilding"]) == (False, True), seen
+    assert json_of(tier(sites, "status"))["sites"][2]["rebuilding"]
     shutil.move(tmp_path / "away", tmp_path / "oslo")
-    replaced = json_of(geo(sites, *replace))
+    replaced = json_of(tier(sites, *replace))
     assert (replaced["problems"], replaced["missing"]) == ([], 0), replaced
-    assert json_of(geo(sites, "status"))["is_well"]
+    assert is_well(json_of(tier(sites, "status")))
 
     # As any site may be lost then, that one may, too.
     shutil.rmtree(tmp_path / "oslo")
-    verified = json_of(geo(sites, "verify"))
+    verified = json_of(tier(sites, "verify"))
     assert (verified["damaged"], verified["problems"]) == ([], []), verified
 
 
 def test_invalid_namespaces_are_refused(make: Make, tmp_path: Path) -> None:
     """Say something impossible in a map, and mix two namespaces."""
-    bare = run([str(binary()), "geo", "status"], environment=KEYS)
+    bare = run([str(binary()), "geo", "doctor"], environment=KEYS)
     refused(bare, USAGE, "--map")
-    refused(geo(tmp_path / "none.toml", "status"), CONFIG, "none.toml")
+    refused(tier(tmp_path / "none.toml", "status"), CONFIG, "none.toml")
     twice = write_map(tmp_path, "twice")
     text = twice.read_text(encoding="utf-8")
     twice.write_text(text.replace('name = "oslo"', 'name = "turin"'), encoding="utf-8")
-    refused(geo(twice, "init"), CONFIG, "is empty or used twice")
+    refused(tier(twice, "init"), CONFIG, "is empty or used twice")
     one_place = write_map(tmp_path, "place", oslo=f"dir://{tmp_path}/lisbon")
-    refused(geo(one_place, "init"), CONFIG, "one failure would lose both")
+    refused(tier(one_place, "init"), CONFIG, "one failure would lose both")
     wrong = write_map(tmp_path, "wrong", oslo="ftp://oslo/rows")
-    refused(geo(wrong, "init"), CONFIG, "oslo")
+    refused(tier(wrong, "init"), CONFIG, "oslo")
 
     sites = write_map(tmp_path)
-    json_of(geo(sites, "init"))
-    refused(geo(sites, "status", "--near", "porto"), CONFIG, "porto")
+    json_of(tier(sites, "init"))
     foreign = write_map(tmp_path, "foreign")
-    refused(geo(foreign, "init"), CONFIG, "has rows")
-    refused(geo(foreign, "status"), CONFIG, "two namespaces cannot share a place")
-    server = make(tmp_path / "archive", config(foreign))
-    server.launch()
-    assert server.process is not None and server.process.wait(timeout=120) == CONFIG
-    assert "two namespaces" in server.tail()
-    assert json_of(geo(sites, "status"))["is_well"]
+    refused(tier(foreign, "init"), CONFIG, "has rows")
+    refused(tier(foreign, "status"), CONFIG, "two namespaces cannot share a place")
+    for number, (made, words) in enumerate(
+        [
+            (config(foreign), "two namespaces"),
+            (config(sites, near="porto"), "porto"),
+            (config(sites, orphan_age="1s"), "orphan_age of a tier of kind geo must be at least"),
+        ]
+    ):
+        server = make(tmp_path / f"archive-{number}", made)
+        server.launch()
+        assert server.process is not None and server.process.wait(timeout=120) == CONFIG
+        assert words in server.tail()
+    assert is_well(json_of(tier(sites, "status")))
 
 
 def test_doctor_detects_a_store_that_lies() -> None:
@@ -289,7 +308,7 @@ def test_init_refuses_a_store_that_lies(tmp_path: Path) -> None:
     with lying_store() as (endpoint, held):
         place = f"s3://bucket/rows?endpoint={endpoint}&region={REGION}"
         sites = write_map(tmp_path, oslo=place)
-        refused(geo(sites, "init"), CONFIG, 'table of site "oslo" is refused')
+        refused(tier(sites, "init"), CONFIG, 'table of site "oslo" is refused')
         assert not [key for key in held if key.endswith("/map")], held.keys()
         assert not (tmp_path / "lisbon").exists(), "no site was begun"
 
@@ -300,7 +319,7 @@ def test_site_in_a_bucket_and_several_archives_per_namespace(make: Make, tmp_pat
     store.s3().create_bucket(Bucket="lisbon")
     place = f"s3://lisbon/below?endpoint={store.endpoint}&region={REGION}"
     sites = write_map(tmp_path, lisbon=place)
-    json_of(geo(sites, "init"))
+    json_of(tier(sites, "init"))
     (tmp_path / "elsewhere").mkdir()
     there = tmp_path / "elsewhere" / "records.toml"
     shutil.copy(sites, there)
@@ -311,7 +330,7 @@ def test_site_in_a_bucket_and_several_archives_per_namespace(make: Make, tmp_pat
         put(server, SIZES)
     for server in (one, two):
         all_there(server, SIZES)
-    assert json_of(geo(sites, "verify"))["objects"] == 2 * (2 * len(SIZES) + 1)
+    assert json_of(tier(sites, "verify"))["objects"] == 2 * (2 * len(SIZES) + 1)
     listed = store.s3().list_objects_v2(Bucket="lisbon", Prefix="below/blobs/")
     assert listed["KeyCount"] > 0
 
@@ -328,7 +347,7 @@ def test_site_in_a_bucket_and_several_archives_per_namespace(make: Make, tmp_pat
 def test_acknowledged_put_survives_its_machine_and_a_site(make: Make, tmp_path: Path) -> None:
     """Put, and lose the machine and a site at once: a copy of the keys and two sites are left."""
     sites = write_map(tmp_path)
-    json_of(geo(sites, "init"))
+    json_of(tier(sites, "init"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     tables = [str(tmp_path / "one" / "table"), str(elsewhere / "table")]

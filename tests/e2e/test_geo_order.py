@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from harness import Server, seed, wait_until
 from linear import Call, NoOrderError, Recorder, check
-from test_geo import BUCKET, TIMES, config, geo, json_of, wait_moved, write_map
+from test_geo import BUCKET, TIMES, config, json_of, tier, wait_moved, write_map
 
 CLIENTS = 4
 # Few, so that clients meet; of each kind: in rows, and in fragments.
@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     text = text.replace(TIMES, 'round = "500ms"\npatience = "2s"\nlease = "9s"\n')
     sites = tmp_path / "records.toml"
     sites.write_text(text, encoding="utf-8")
-    json_of(geo(sites, "init"))
+    json_of(tier(sites, "init"))
     made: dict[str, Any] = config(sites) | {"storage": {"acknowledged_at": "geo"}}
     server = Server(tmp_path / "archive", made)
     yield server.start()
@@ -141,7 +141,7 @@ def test_responses_are_linearizable(server: Server, tmp_path: Path) -> None:
     assert check(calls) > CLIENTS * CALLS
     assert any(not call.is_known for call in calls), "every outcome was known"
     refuses_what_is_not_so(calls)
-    assert json_of(geo(tmp_path / "records.toml", "heal"))["unsure"] == 0
+    assert json_of(tier(tmp_path / "records.toml", "scrub"))["unsure"] == 0
 
 
 def refuses_what_is_not_so(calls: list[Call]) -> None:

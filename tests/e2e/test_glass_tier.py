@@ -45,7 +45,7 @@ def test_glass_is_a_tier_with_and_without_a_server(start: Start) -> None:
     assert served[2][0]["state"] == "released"
     refused = server.run("tier", "scrub", "glass", "--data", str(server.data))
     assert refused.returncode == 2, refused.stderr
-    assert "kind glass, which has no scrub; it has: verify" in refused.stderr
+    assert "a tier of kind glass has no operation scrub; it has: verify" in refused.stderr
     assert server.stop() == 0
     assert seen() == served
 

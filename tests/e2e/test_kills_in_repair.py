@@ -379,14 +379,15 @@ def test_replace_site_is_killed(make: Callable[..., Archive], tmp_path: Path) ->
         place = f"dir://{tmp_path}/{site}"
         text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
     path.write_text(text, encoding="utf-8")
-    begun = run([str(binary()), "geo", "init", "--map", str(path)])
+    tier = ["--tier", f"geo=geo:{path}", "--data", str(tmp_path / "none")]
+    begun = run([str(binary()), "tier", "init", "geo", *tier])
     assert begun.returncode == 0, begun.stderr
     archive = make({"STANDARD": "geo"}, geo={"kind": "geo", "map": str(path), "near": "lisbon"})
     places = (tmp_path / f"oslo-{number}" for number in itertools.count())
 
     def words() -> list[str]:
         place = f"dir://{next(places)}"
-        return ["geo", "replace-site", "oslo", "--table", place, "--blobs", place, "--map", path]
+        return ["tier", "replace", "geo", "oslo", "--table", place, "--blobs", place, *tier]
 
     shutil.rmtree(tmp_path / "oslo")
     replace = Command(archive, words(), lambda: None)

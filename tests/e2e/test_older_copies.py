@@ -232,7 +232,8 @@ def test_older_copies_of_a_site(server: Server, older: str, how: str) -> None:
         text += f'\n[[sites]]\nname = "{site}"\ntable = "{place}"\nblobs = "{place}"\n'
     sites = folder / "records.toml"
     sites.write_text(text, encoding="utf-8")
-    done = server.run("geo", "init", "--map", str(sites))
+    tier = ["--tier", f"geo=geo:{sites}", "--data", str(server.data)]
+    done = server.run("tier", "init", "geo", *tier)
     assert done.returncode == 0, done.stderr
     geo = {"kind": "geo", "map": str(sites), "near": "lisbon"}
     geo |= {"heal_every": "1s", "collect_every": "2s"}
@@ -256,7 +257,8 @@ def test_older_copies_of_a_site(server: Server, older: str, how: str) -> None:
     if older == "table":
         assert b"1 of 3 sites did not respond" in server.fetch("/readyz")[1]
         # The place is the operator's to say; one and the same will do for the table and the blobs.
-        run_remedy(message, {"URL": f"dir://{folder}/elsewhere"})
+        named = {"NAME": "geo", "URL": f"dir://{folder}/elsewhere"}
+        run_remedy(message, named, *tier)
     wait_until("all sites are well", lambda: is_ready(server))
     # Any one of the others may be lost.
     for lost in ("lisbon", "oslo"):

@@ -8,7 +8,7 @@ After a cut the archive is started on what it left, in place. Every key is liste
 was acknowledged, or what was under way. Objects of each class are put then, and everything staged
 has to reach its tier. Bodies are read back, after a restore where one is needed: those that were
 changed last before the cut and a sample of all others, each compared to the last byte. Then `rack
-verify` reads every blob of the rack, and `geo verify` every object of the sites, and neither may
+verify` reads every blob of the rack, and `tier verify` every object of the sites, and neither may
 find damage. What is of the tomes and neither changed late nor in the sample is not read.
 
 That this can fail is shown by blinded runs: the syncs of one class of files are not counted in the
@@ -94,8 +94,9 @@ class Everywhere(Server):
         return self.folder / "sites.toml"
 
     def geo(self, verb: str) -> Any:
-        """Run `fulgurite geo` to its end."""
-        command = [str(binary()), "geo", verb, "--map", str(self.map), "--json"]
+        """Run `fulgurite tier VERB geo` to its end."""
+        command = [str(binary()), "tier", verb, "geo", "--tier", f"geo=geo:{self.map}", "--json"]
+        command += ["--data", str(self.data)]
         return run(command, RUN_SECONDS, self.process_environment())
 
 
@@ -252,7 +253,7 @@ class TierOracle(Oracle):
         place = ["--data", str(server.data), "--config", config, "--json"]
         for what, done in [
             ("tier scrub", server.run("tier", "scrub", "rack", *place)),
-            ("geo verify", server.geo("verify")),
+            ("tier verify", server.geo("verify")),
         ]:
             with self._noting(what):
                 report = json.loads(done.stdout.splitlines()[-1])

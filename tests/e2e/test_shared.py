@@ -18,7 +18,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 from harness import MIB, Server, keys_of, read, refused, seed, wait_until
 from linear import Recorder, check
-from test_geo import CONFIG, config, geo, json_of, write_map
+from test_geo import CONFIG, config, json_of, tier, write_map
 
 SHARED, OWN = "films", "of-one"
 KEY_BYTES_MAX = 390
@@ -37,7 +37,7 @@ class Pair:
         """Begin the namespace; the archives are not started."""
         self.folder = folder
         self.sites = write_map(folder)
-        json_of(geo(self.sites, "init"))
+        json_of(tier(self.sites, "init"))
         self.key = folder / "shared.key"
         self.write_key("a1" * 32)
         self.servers = [
@@ -136,7 +136,7 @@ def test_puts_are_visible_at_the_other_archive_at_once(pair: Pair) -> None:
     # Nothing of it is staged, or waits for glass, at either.
     for server in pair.servers:
         assert server.status()["objects_staged"] == 0
-    json_of(geo(pair.sites, "verify"))
+    json_of(tier(pair.sites, "verify"))
 
 
 def test_listings_are_ordered_with_all_parameters(pair: Pair) -> None:

@@ -12,12 +12,6 @@ pub(crate) const RACK_RESTORE_CONCURRENCY: usize = 64;
 /// Bodies that are moved to tomes at a time. Each waits until its parity tomes have spun up, which
 /// takes minutes and a few hundred bytes.
 pub(crate) const TOMES_BODY_CONCURRENCY: usize = 64;
-/// How long a store of a site may take to answer `geo status`.
-pub(crate) const SITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Objects that `geo verify` reads concurrently.
-pub(crate) const GEO_VERIFY_CONCURRENCY: usize = 4;
-/// Most damaged or unreadable objects that it names.
-pub(crate) const GEO_LISTED_MAX: usize = 100;
 /// How long `tomes init` waits for tomes in other processes to answer.
 pub(crate) const TOMES_TIMEOUT: Duration = Duration::from_secs(30);
 /// Memory for incoming bodies of buckets that archives share, and as much for outgoing ones, in

@@ -518,12 +518,14 @@ impl Archive {
         Box::pin(async move { self.workers.verify(scope, progress).await })
     }
 
-    /// Verifies all platters by reading them whole. Updates `progress` meanwhile.
+    /// Verifies one platter or all by reading them whole. Updates `progress` meanwhile.
     pub(crate) async fn verify_platters(
         &self,
+        platter: Option<PlatterId>,
         progress: &Arc<Progress>,
     ) -> Result<Vec<VerifiedPlatter>> {
-        Ok(self.workers.verify(VerifyScope::Platters, progress).await?.platters)
+        let scope = platter.map_or(VerifyScope::Platters, VerifyScope::Platter);
+        Ok(self.workers.verify(scope, progress).await?.platters)
     }
 
     /// Changes the storage class of objects in a bucket: each is copied onto itself, and goes to

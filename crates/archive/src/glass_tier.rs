@@ -6,8 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fulgurite_glass::{FarStatus, Seen, SetStatus};
 use fulgurite_tier::{
-    Operation, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics, TierOperation,
+    Operation, OperationArgs, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics,
+    TierOperation,
 };
+use fulgurite_units::PlatterId;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
@@ -16,7 +18,7 @@ use crate::status::Status;
 use crate::{Archive, ArchiveError, LibraryWatch};
 
 /// What an operator can have glass do.
-const OPERATIONS: [TierOperation; 1] = [TierOperation::new(Operation::Verify, Target::None)];
+const OPERATIONS: [TierOperation; 1] = [TierOperation::new(Operation::Verify, Target::Optional)];
 
 /// The glass tier of an archive.
 #[derive(Clone, Debug)]
@@ -83,13 +85,17 @@ impl Tier for GlassTier {
     async fn run(
         &self,
         operation: Operation,
-        _target: Option<u32>,
+        args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
         if operation != Operation::Verify {
             return Err(TierError::no_such_operation(self.kind(), operation));
         }
-        Ok(json!(self.0.verify_platters(progress).await?))
+        let platter = args.target.as_deref().map(|text| {
+            let wrong = |error| TierError::invalid(format!("{text} is no platter's id: {error}"));
+            text.parse::<PlatterId>().map_err(wrong)
+        });
+        Ok(json!(self.0.verify_platters(platter.transpose()?, progress).await?))
     }
 
     async fn watch(&self) -> Result<BoxStream<'static, TierEvent>, TierError> {

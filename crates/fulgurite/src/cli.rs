@@ -76,7 +76,7 @@ enum Command {
     Tier(TierCommand),
     /// Serve a tome of a set in a process of its own
     Tome(TomeCommand),
-    /// Create, check and repair a namespace over several sites
+    /// Check stores for several sites, and serve those of one
     Geo(GeoCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),

@@ -79,6 +79,7 @@ async fn store(urls: &[&str]) -> GeoStore {
         entropy: entropy(),
         opener,
         cache,
+        orphan_age: fulgurite_units::Duration::from_secs(86_400),
     };
     GeoStore::init(options).await.unwrap()
 }

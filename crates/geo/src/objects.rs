@@ -18,10 +18,12 @@
 //! driver               runs operations                batch               small objects, together
 //! fragments            bytes at sites, and back       maintenance         repair, garbage, orphans
 //! object               to be put, and found           heal                repair of many objects
+//! verify               all objects, read whole        examine             stores of a new site
 //! undecided_versions   versions nobody decided        status              status snapshots
 //! cache                fragments of other sites       chunk_writer        chunks of a stream
 //! notes                objects with notes             start_counts        detects older copies
 //! notification_queue   rows to be notified later      watch, tally        events and counts
+//! tier                 what its operator sees, does
 //! ```
 //!
 //! Not here: the protocol (`fulgurite_geo_core`), stores and fragments (`crate::stores`).
@@ -32,6 +34,7 @@ mod cache;
 mod chunk_writer;
 mod driver;
 mod error;
+mod examine;
 mod fragments;
 mod heal;
 pub mod limits;
@@ -52,10 +55,12 @@ mod tally;
 mod tier;
 mod undecided_versions;
 mod upload;
+mod verify;
 mod watch;
 
 pub use cache::FragmentCache;
 pub use error::{GeoError, Result};
+pub use examine::{PROBE_PREFIX, SiteStore, StoreRole};
 pub use fulgurite_tier::Mode;
 pub use live_map::OpenSites;
 pub use maintenance::MaintenanceReport;
@@ -64,4 +69,5 @@ pub use notes::{ByteStream, ObjectWithNote};
 pub use status::{SiteSnapshot, Snapshot};
 pub use store::{GeoOptions, GeoStore};
 pub use undecided_versions::UndecidedReport;
+pub use verify::VerifyReport;
 pub use watch::{GeoEvent, GeoSubscriber, GeoUpdate, diff_snapshots};

@@ -1,12 +1,12 @@
 //! The rack as its operator sees it: state, operations, events, metrics.
 
 use std::collections::BTreeMap;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use fulgurite_tier::{
-    Operation, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics, TierOperation,
+    Operation, OperationArgs, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics,
+    TierOperation,
 };
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -50,16 +50,16 @@ impl Tier for RackStore {
     async fn run(
         &self,
         operation: Operation,
-        target: Option<u32>,
+        args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
-        let place = PlaceId::new(target.unwrap_or_default());
+        let place = PlaceId::new(args.number()?.unwrap_or_default());
         Ok(match operation {
             Operation::Scrub => json!(self.scrub_with_progress(progress).await?),
             Operation::Rebuild => json!(self.rebuild_with_progress(place, progress).await?),
             Operation::Replace => json!(self.replace_with_progress(place, progress).await?),
             Operation::Recover => json!(self.recover().await?),
-            Operation::Verify | Operation::Retire | Operation::Inventory => {
+            Operation::Verify | Operation::Retire | Operation::Inventory | Operation::Collect => {
                 return Err(TierError::no_such_operation(self.kind(), operation));
             }
         })

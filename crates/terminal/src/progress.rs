@@ -26,11 +26,11 @@ pub fn polled_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
 }
 
 /// Runs `work` and shows its progress. `work` reports to the `P` that it is passed; `read_progress`
-/// reads bytes done and bytes in total from it.
+/// reads from it bytes done, bytes in total, and what is done now.
 pub async fn run_with_progress<P: Default, T>(
     what: &'static str,
     is_quiet: bool,
-    read_progress: impl Fn(&P) -> (ByteCount, ByteCount),
+    read_progress: impl Fn(&P) -> (ByteCount, ByteCount, String),
     work: impl AsyncFnOnce(Arc<P>) -> T,
 ) -> T {
     let (bar, progress) = (polled_bar(what, is_quiet), Arc::<P>::default());
@@ -40,10 +40,10 @@ pub async fn run_with_progress<P: Default, T>(
         tokio::select! {
             done = &mut work => break done,
             _ = ticks.tick() => {
-                let (done, total) = read_progress(&progress);
+                let (done, total, message) = read_progress(&progress);
                 bar.set_length(total.get());
                 bar.set_position(done.get());
-                bar.set_message("");
+                bar.set_message(message);
             }
         }
     };

@@ -52,7 +52,9 @@ pub use metrics::{MetricFamilies, TierMetrics};
 pub use mode::Mode;
 pub use objects::{KeyedStore, NewObject, ReadOptions, adapter};
 pub use progress::{Part, Progress};
-pub use tier::{Operation, Target, Tier, TierError, TierEvent, TierKind, TierOperation};
+pub use tier::{
+    Operation, OperationArgs, Target, Tier, TierError, TierEvent, TierKind, TierOperation,
+};
 pub use to_object_store_error::{ObjectStoreError, ObjectStoreErrorKind, to_generic_error};
 use to_object_store_error::{generic_error, to_object_store_error};
 pub use upload::KeyedUpload;

@@ -1,10 +1,11 @@
-//! Progress of a long operation, for those that wait for it: bytes done, and bytes in total.
+//! Progress of a long operation, for those that wait for it: bytes done, bytes in total, and what it
+//! does now.
 //!
 //! No decision depends on it, so it may lag a little behind what it counts. Rates and the remaining
 //! time are computed by the reader.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_units::ByteCount;
 
@@ -14,6 +15,7 @@ use fulgurite_units::ByteCount;
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
+    message: Mutex<String>,
 }
 
 impl Progress {
@@ -39,6 +41,17 @@ impl Progress {
     /// Adds bytes that were done.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Says what is done now.
+    pub fn set_message(&self, message: String) {
+        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = message;
+    }
+
+    /// Returns what is done now; empty if the bytes say it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts counting a part of the work that reports its own progress, and may have to start

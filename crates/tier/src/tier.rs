@@ -67,11 +67,13 @@ pub enum Operation {
     Inventory,
     /// Search all hardware for objects that the index does not know.
     Recover,
+    /// Remove the bytes of obsolete versions, and those that no version references.
+    Collect,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Verify,
         Self::Scrub,
         Self::Rebuild,
@@ -79,6 +81,7 @@ impl Operation {
         Self::Retire,
         Self::Inventory,
         Self::Recover,
+        Self::Collect,
     ];
 
     /// Returns its name.
@@ -92,6 +95,7 @@ impl Operation {
             Self::Retire => "retire",
             Self::Inventory => "inventory",
             Self::Recover => "recover",
+            Self::Collect => "collect",
         }
     }
 }
@@ -110,16 +114,42 @@ impl FromStr for Operation {
     }
 }
 
-/// Whether an operation takes the number of a unit of hardware.
+/// Whether an operation takes a unit of hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
     /// It is for the whole tier.
     None,
-    /// For the unit with this number, or for all.
+    /// For one unit, or for all.
     Optional,
-    /// For the unit with this number.
+    /// For one unit.
     Required,
+}
+
+/// What an operation is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperationArgs {
+    /// The unit of hardware: the number of a disk's place or of a tome, or the name of a site.
+    pub target: Option<String>,
+    /// Address of the table of a site's new location.
+    pub table: Option<String>,
+    /// Address of its blobs.
+    pub blobs: Option<String>,
+}
+
+impl OperationArgs {
+    /// Returns the number of the unit of hardware, if there is a target.
+    ///
+    /// # Errors
+    /// If the target is not a number.
+    pub fn number(&self) -> Result<Option<u32>, TierError> {
+        let parse = |text: &String| {
+            text.parse().map_err(|_| {
+                TierError::invalid(format!("\"{text}\" is not the number of a disk or a tome"))
+            })
+        };
+        self.target.as_ref().map(parse).transpose()
+    }
 }
 
 /// An operation that a tier has.
@@ -129,13 +159,53 @@ pub struct TierOperation {
     pub operation: Operation,
     /// Whether it takes a target.
     pub target: Target,
+    /// Whether it takes the addresses of stores: `table` and `blobs`.
+    #[serde(default)]
+    pub addresses: bool,
 }
 
 impl TierOperation {
     /// Returns the operation with its target.
     #[must_use]
     pub const fn new(operation: Operation, target: Target) -> Self {
-        Self { operation, target }
+        Self { operation, target, addresses: false }
+    }
+
+    /// Returns an operation that also takes addresses of stores.
+    #[must_use]
+    pub const fn with_addresses(operation: Operation, target: Target) -> Self {
+        Self { operation, target, addresses: true }
+    }
+
+    /// Checks that a tier of this kind has an operation among its `known` ones, and that it takes
+    /// these arguments.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such operation, `Invalid` if it does not take the arguments.
+    pub fn check(
+        kind: TierKind,
+        known: &[Self],
+        operation: Operation,
+        args: &OperationArgs,
+    ) -> Result<(), TierError> {
+        let Some(found) = known.iter().find(|known| known.operation == operation) else {
+            let names: Vec<_> = known.iter().map(|known| known.operation.name()).collect();
+            let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let message =
+                format!("a tier of kind {kind} has no operation {operation}; it has: {has}");
+            return Err(TierError::not_found(message));
+        };
+        let message = match (found.target, &args.target) {
+            (Target::None, Some(target)) => {
+                format!("{operation} is for the whole tier, not for {target} alone")
+            }
+            (Target::Required, None) => format!("{operation} needs a target"),
+            _ if !found.addresses && (args.table.is_some() || args.blobs.is_some()) => {
+                format!("{operation} of a tier of kind {kind} takes no table and no blobs")
+            }
+            (Target::None | Target::Optional | Target::Required, _) => return Ok(()),
+        };
+        Err(TierError::invalid(message))
     }
 }
 
@@ -162,7 +232,7 @@ pub trait Tier: Debug + Send + Sync {
     async fn run(
         &self,
         operation: Operation,
-        _target: Option<u32>,
+        _args: &OperationArgs,
         _progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
         Err(TierError::no_such_operation(self.kind(), operation))
@@ -239,6 +309,12 @@ impl TierError {
     #[must_use]
     pub const fn not_found(message: String) -> Self {
         Self { kind: ErrorKind::NotFound, is_busy: false, message }
+    }
+
+    /// Returns the error of a request that is wrong.
+    #[must_use]
+    pub const fn invalid(message: String) -> Self {
+        Self { kind: ErrorKind::Invalid, is_busy: false, message }
     }
 
     /// Returns the error of an operation that a kind of tier does not have.

@@ -16,7 +16,7 @@ use fulgurite_gateway::{Credentials, FullStatus, Nonce, OperatorCall, TierSummar
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress::polled_bar;
-use fulgurite_tier::Operation;
+use fulgurite_tier::{Operation, OperationArgs};
 use fulgurite_units::{PlatterId, settings};
 use indicatif::ProgressBar;
 use reqwest::Method;
@@ -52,6 +52,9 @@ struct Progress {
     /// Total bytes, as far as known; 0 before that.
     #[serde(default)]
     bytes_total: u64,
+    /// What an operation of a tier does now.
+    #[serde(default)]
+    message: String,
 }
 
 impl Progress {
@@ -61,7 +64,7 @@ impl Progress {
         bar.set_length(self.bytes_total);
         bar.set_position(self.bytes_done);
         let waits = is_seal && self.pipeline != "sealing";
-        bar.set_message(if waits { self.pipeline } else { String::new() });
+        bar.set_message(if waits { self.pipeline } else { self.message });
     }
 }
 
@@ -183,11 +186,14 @@ impl AdminClient {
         &self,
         name: &TierName,
         operation: Operation,
-        target: Option<u32>,
+        args: &OperationArgs,
         is_quiet: bool,
     ) -> anyhow::Result<Value> {
         let call = format!("tiers/{name}/{operation}");
-        let query: Vec<_> = target.map(|id| ("target", id.to_string())).into_iter().collect();
+        let OperationArgs { target, table, blobs } = args.clone();
+        let values = [("target", target), ("table", table), ("blobs", blobs)];
+        let query = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let query: Vec<_> = query.collect();
         self.report(&call, operation.name(), &query, is_quiet).await
     }
 

@@ -47,6 +47,9 @@ pub struct Geo {
     pub heal_every: Duration,
     /// How often obsolete versions are garbage collected.
     pub collect_every: Duration,
+    /// Age from which a fragment that no version references may be removed: longer than any write
+    /// takes.
+    pub orphan_age: Duration,
 }
 
 impl Default for Geo {
@@ -61,6 +64,7 @@ impl Default for Geo {
             cache_size: ByteCount::new(10 << 30),
             heal_every: Duration::from_secs(30),
             collect_every: Duration::from_secs(3600),
+            orphan_age: Duration::from_secs(86_400),
         }
     }
 }

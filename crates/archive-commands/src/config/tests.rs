@@ -445,7 +445,10 @@ fn racks_are_read_after_a_restore_only() {
 #[test]
 fn invalid_tiers_are_refused_by_name() {
     check_names("[tiers.cold]\nurl = \"file:///x\"\n", "a tier has a kind");
-    check_names("[tiers.cold]\nkind = \"tape\"\n", "\"tape\" is none of glass, rack, tome, geo, objects");
+    check_names(
+        "[tiers.cold]\nkind = \"tape\"\n",
+        "\"tape\" is none of glass, rack, tome, geo, objects",
+    );
     check_names("[tiers.cold]\nkind = \"rack\"\nidle = \"soon\"\n", "in `idle`");
     check_names("[tiers.cold]\nkind = \"rack\"\nshape = \"barn\"\n", "setting tiers.cold.shape");
     check_names("[tiers.glass]\nkind = \"rack\"\n", "setting tiers.glass.kind: ");

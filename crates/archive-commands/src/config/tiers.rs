@@ -140,10 +140,6 @@ impl Tier {
         if let Self::Tome(tome) = self { Some(tome) } else { None }
     }
 
-    pub(crate) fn geo(&self) -> Option<&Geo> {
-        if let Self::Geo(geo) = self { Some(geo) } else { None }
-    }
-
     fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Rack(rack) => rack.validate(),

@@ -10,6 +10,7 @@ use fulgurite_geo::objects::{FragmentCache, GeoOptions, GeoStore, SiteMap};
 use fulgurite_geo::remote::NetNodes;
 use fulgurite_geo::stores::{Entropy, Opener};
 use fulgurite_terminal::exit::{Exit, ExitError};
+use fulgurite_units::Duration;
 use object_store::prefix::PrefixStore;
 
 use super::shared::SharedSites;
@@ -25,25 +26,27 @@ pub(super) struct Namespace {
     pub(super) map: SiteMap,
     /// The site where this program runs.
     pub(super) near: Option<String>,
+    /// Age from which a fragment that no version references may be removed.
+    pub(super) orphan_age: Duration,
 }
 
 impl Namespace {
-    /// Reads a map.
+    /// Reads the map of a tier.
     ///
     /// # Errors
-    /// When there is none, or it is invalid.
-    pub(super) fn read(file: &Path, near: Option<String>) -> anyhow::Result<Self> {
-        let cannot = |error| {
-            ExitError::new(
-                Exit::Config,
-                format!("the map of sites \"{}\": {error}", file.display()),
-            )
-        };
-        let text = std::fs::read_to_string(file).map_err(cannot)?;
-        let map = SiteMap::parse(&text).map_err(|error| {
-            anyhow::Error::new(error).context(format!("the map of sites \"{}\"", file.display()))
-        })?;
-        Ok(Self { file: file.to_owned(), map, near })
+    /// When there is none, or it is invalid, or does not fit the tier's settings.
+    pub(super) fn read(geo: &Geo) -> anyhow::Result<Self> {
+        let map = read_map(&geo.map)?;
+        let age_min = Duration::from_nanos(map.lease.as_nanos() * 2);
+        if geo.orphan_age < age_min {
+            let message = format!(
+                "orphan_age of a tier of kind geo must be at least {age_min}, twice the lease of \
+                 its map"
+            );
+            return Err(ExitError::new(Exit::Config, message).into());
+        }
+        let (file, near) = (geo.map.clone(), geo.near.clone());
+        Ok(Self { file, map, near, orphan_age: geo.orphan_age })
     }
 
     /// Returns the options to open it with.
@@ -56,6 +59,7 @@ impl Namespace {
             entropy: entropy(),
             opener: Arc::new(opener()),
             cache: None,
+            orphan_age: self.orphan_age,
         }
     }
 
@@ -63,11 +67,7 @@ impl Namespace {
     ///
     /// # Errors
     /// When too few sites answer, or they have no map or that of another namespace.
-    pub(super) async fn open(&self) -> anyhow::Result<GeoStore> {
-        self.open_with(None).await
-    }
-
-    async fn open_with(&self, cache: Option<FragmentCache>) -> anyhow::Result<GeoStore> {
+    async fn open(&self, cache: Option<FragmentCache>) -> anyhow::Result<GeoStore> {
         let opened = GeoStore::open(GeoOptions { cache, ..self.options() }).await;
         opened.map_err(|error| self.failed(error))
     }
@@ -76,6 +76,17 @@ impl Namespace {
     pub(super) fn failed(&self, error: fulgurite_geo::objects::GeoError) -> anyhow::Error {
         anyhow::Error::new(error).context(format!("the sites of \"{}\"", self.file.display()))
     }
+}
+
+/// Reads a map of sites.
+///
+/// # Errors
+/// When there is none, or it is invalid.
+pub(super) fn read_map(file: &Path) -> anyhow::Result<SiteMap> {
+    let shown = || format!("the map of sites \"{}\"", file.display());
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| ExitError::new(Exit::Config, format!("{}: {error}", shown())))?;
+    SiteMap::parse(&text).with_context(shown)
 }
 
 /// Unpredictable random bytes.
@@ -94,26 +105,24 @@ pub(super) fn opener() -> Opener {
 /// # Errors
 /// Those of opening it.
 pub(crate) async fn open_for_serve(geo: &Geo) -> anyhow::Result<GeoStore> {
-    let named = Namespace::read(&geo.map, geo.near.clone())?;
-    let store = named.open_with(cache(geo)?).await?;
+    let store = Namespace::read(geo)?.open(cache(geo)?).await?;
     store.spawn_maintenance(geo.heal_every, geo.collect_every);
     Ok(store)
 }
 
-/// Opens the cache of the configuration. Commands have none, because they inspect the sites' own
-/// data.
+/// Opens the cache of the configuration. Only one program can use it, so commands have none.
 fn cache(geo: &Geo) -> anyhow::Result<Option<FragmentCache>> {
     let Some(folder) = &geo.cache else { return Ok(None) };
     let cache = FragmentCache::open(folder, geo.cache_size, system_clock());
     Ok(Some(cache.context("the cache of fragments (cache)")?))
 }
 
-/// Opens a namespace for `recover`.
+/// Opens a namespace for commands.
 ///
 /// # Errors
 /// Those of opening it.
 pub(crate) async fn open(geo: &Geo) -> anyhow::Result<GeoStore> {
-    Namespace::read(&geo.map, geo.near.clone())?.open().await
+    Namespace::read(geo)?.open(None).await
 }
 
 /// Returns the options of buckets shared with other archives, if this tier names some.

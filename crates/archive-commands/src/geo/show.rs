@@ -5,66 +5,8 @@ use fulgurite_terminal::output::pluralize;
 use fulgurite_terminal::style::{self, Tone};
 use fulgurite_units::Duration;
 
-use super::NamespaceStatus;
-use super::probe::{SiteStatus, StoreStatus};
-
-/// Formats a snapshot of a namespace.
-pub(super) fn status(status: &NamespaceStatus) -> String {
-    let health = match (status.is_open, status.is_well) {
-        (true, true) => style::out(Tone::Good, "well").to_string(),
-        (true, false) => style::out(Tone::Notice, "not well").to_string(),
-        (false, _) => style::out(Tone::Bad, "cannot be used").to_string(),
-    };
-    let mut lines = vec![
-        format!("namespace    {}", status.name),
-        format!("health       {health}"),
-        format!("map          number {}", status.epoch),
-        format!(
-            "objects      {} of {} fragments give one back",
-            status.data,
-            status.data + status.parity
-        ),
-    ];
-    lines.extend(status.undecided.as_ref().map(undecided));
-    lines.extend(status.sites.iter().flat_map(site));
-    lines.join("\n")
-}
-
-fn undecided(waiting: &UndecidedReport) -> String {
-    let mut line = format!("undecided    {}", pluralize(waiting.versions, "version"));
-    if waiting.versions > 0 {
-        line.push_str(&format!(", the oldest for {}", ago(waiting.oldest_seconds)));
-        let others = waiting.versions - waiting.objects.len() as u64;
-        line.push_str(&format!(": {}", waiting.objects.join(", ")));
-        if others > 0 {
-            line.push_str(&format!(" and {others} more"));
-        }
-    }
-    line
-}
-
-fn ago(seconds: u64) -> String {
-    Duration::from_secs(seconds).to_string()
-}
-
-fn site(site: &SiteStatus) -> Vec<String> {
-    let stores = [("table", &site.table), ("blobs", &site.blobs)];
-    let lines = stores.into_iter().filter_map(|(part, store)| Some((part, store.as_ref()?)));
-    lines.map(|(part, store)| line(site, part, store)).collect()
-}
-
-fn line(site: &SiteStatus, part: &str, store: &StoreStatus) -> String {
-    let state = match (&store.failure, store.milliseconds) {
-        (Some(failure), _) => style::out(Tone::Bad, failure).to_string(),
-        (None, Some(milliseconds)) => format!("answers in {milliseconds:.1} ms"),
-        (None, None) => String::new(),
-    };
-    let rebuilding = if site.rebuilding { "; is being rebuilt" } else { "" };
-    format!("{:<12} {part}  {}  {state}{rebuilding}", site.name, store.place)
-}
-
-/// Formats the counters of a namespace, which the process that has it open keeps.
-pub(super) fn counters(geo: &Snapshot) -> String {
+/// Formats a snapshot of a namespace: the counters of the process that has it open.
+pub(super) fn status(geo: &Snapshot) -> String {
     let health = match geo.is_healthy() {
         true => style::out(Tone::Good, "well").to_string(),
         false => style::out(Tone::Notice, "not well").to_string(),
@@ -98,8 +40,8 @@ pub(super) fn counters(geo: &Snapshot) -> String {
     lines.join("\n")
 }
 
-/// Formats the result of healing.
-pub(super) fn healed(report: &MaintenanceReport) -> String {
+/// Formats the result of repairs.
+pub(super) fn repaired(report: &MaintenanceReport) -> String {
     let mut line = format!(
         "{} checked, {} whole; {} rebuilt",
         pluralize(report.objects, "object"),
@@ -122,4 +64,22 @@ pub(super) fn healed(report: &MaintenanceReport) -> String {
         line.push_str(&format!(", the oldest for {}", ago(report.oldest_undecided_seconds)));
     }
     line
+}
+
+/// Formats the undecided versions.
+pub(super) fn undecided(waiting: &UndecidedReport) -> String {
+    let mut line = format!("undecided    {}", pluralize(waiting.versions, "version"));
+    if waiting.versions > 0 {
+        line.push_str(&format!(", the oldest for {}", ago(waiting.oldest_seconds)));
+        let others = waiting.versions - waiting.objects.len() as u64;
+        line.push_str(&format!(": {}", waiting.objects.join(", ")));
+        if others > 0 {
+            line.push_str(&format!(" and {others} more"));
+        }
+    }
+    line
+}
+
+fn ago(seconds: u64) -> String {
+    Duration::from_secs(seconds).to_string()
 }

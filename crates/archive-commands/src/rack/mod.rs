@@ -59,9 +59,11 @@ pub(crate) fn show_report(
         Operation::Replace => {
             report_rebuilt(&parse(report)?, "the disk belongs to the rack now", out)
         }
-        Operation::Scrub | Operation::Verify | Operation::Retire | Operation::Inventory => {
-            report_scrubbed(&parse(report)?, out)
-        }
+        Operation::Scrub
+        | Operation::Verify
+        | Operation::Retire
+        | Operation::Inventory
+        | Operation::Collect => report_scrubbed(&parse(report)?, out),
     }
 }
 

@@ -8,7 +8,9 @@ use fulgurite_archive::config::TierName;
 use fulgurite_gateway::TierSummary;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::progress;
-use fulgurite_tier::{Operation, Progress, Target, Tier as OperatedTier, TierEvent};
+use fulgurite_tier::{
+    Operation, OperationArgs, Progress, Tier as OperatedTier, TierEvent, TierOperation,
+};
 use futures::StreamExt as _;
 use serde_json::Value;
 
@@ -122,42 +124,23 @@ impl TierAccess {
     pub(super) async fn run(
         &self,
         operation: Operation,
-        target: Option<u32>,
+        args: &OperationArgs,
         is_quiet: bool,
     ) -> anyhow::Result<Value> {
-        self.check(operation, target)?;
+        let TierSummary { name, kind, operations, .. } = &self.summary;
+        TierOperation::check(*kind, operations, operation, args)
+            .map_err(|error| ExitError::new(Exit::Usage, format!("tier {name}: {error}")))?;
         match &self.way {
-            Way::Server(server) => {
-                server.operate(&self.summary.name, operation, target, is_quiet).await
-            }
+            Way::Server(server) => server.operate(name, operation, args, is_quiet).await,
             Way::Opened(tier) => {
                 let work =
-                    async |progress: Arc<Progress>| tier.run(operation, target, &progress).await;
-                let name = operation.name();
-                Ok(progress::run_with_progress(name, is_quiet, Progress::bytes, work).await?)
+                    async |progress: Arc<Progress>| tier.run(operation, args, &progress).await;
+                let read = |progress: &Progress| {
+                    let (done, total) = progress.bytes();
+                    (done, total, progress.message())
+                };
+                Ok(progress::run_with_progress(operation.name(), is_quiet, read, work).await?)
             }
         }
-    }
-
-    /// Returns an error if the tier does not have the operation, or not with this target.
-    fn check(&self, operation: Operation, target: Option<u32>) -> anyhow::Result<()> {
-        let TierSummary { name, kind, operations, .. } = &self.summary;
-        let known = operations.iter().find(|known| known.operation == operation);
-        let message = match (known.map(|known| known.target), target) {
-            (None, _) => {
-                let names: Vec<_> = operations.iter().map(|known| known.operation.name()).collect();
-                let has = match names.is_empty() {
-                    true => "none".to_owned(),
-                    false => names.join(", "),
-                };
-                format!("tier {name} is of kind {kind}, which has no {operation}; it has: {has}")
-            }
-            (Some(Target::None), Some(target)) => {
-                format!("{operation} is for the whole tier {name}, not for {target} alone")
-            }
-            (Some(Target::Required), None) => format!("say what to {operation} in tier {name}"),
-            (Some(_), _) => return Ok(()),
-        };
-        Err(ExitError::new(Exit::Usage, message).into())
     }
 }

@@ -19,7 +19,7 @@ use fulgurite_gateway::TierSummary;
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, pluralize};
-use fulgurite_tier::{Operation, TierKind};
+use fulgurite_tier::{Operation, OperationArgs, TierKind};
 use serde_json::Value;
 
 pub use self::open::{OpenTier, OpenTiers};
@@ -55,21 +55,25 @@ enum TierAction {
     Ledger(NamedTier),
     /// Follow the events of a tier: a snapshot, then what happens, until it stops or Ctrl-C
     Watch(NamedTier),
-    /// Compare what is stored, and report; changes nothing. A set of tomes does it by signatures,
-    /// and no disk spins up
-    Verify(NamedTier),
+    /// Compare what is stored, and report; changes nothing. Platters and objects at sites are read
+    /// whole; a set of tomes does it by signatures, and no disk spins up
+    Verify(OptionalTarget),
     /// Read everything in a tier, or in one tome, and rebuild what is lost or damaged
     Scrub(OptionalTarget),
     /// Give up a disk or a tome for good, and rebuild its contents on others
     Rebuild(Targeted),
-    /// Accept the new, empty disk in a place of a rack, and rebuild the old one's contents on it
-    Replace(Targeted),
+    /// Accept the new, empty disk in a place of a rack, or another location of a lost site, and
+    /// rebuild the old one's contents there
+    Replace(Replacement),
     /// Remove a tome that is present: its contents are rebuilt on others, and it does not come back
     Retire(Targeted),
     /// Read the disk of a tome whose metadata store is lost: the next start rebuilds that
     Inventory(Targeted),
     /// Scan all disks for objects that the index does not know, for instance after it was lost
     Recover(NamedTier),
+    /// Remove the bytes of obsolete versions at sites, and orphaned fragments, which no version
+    /// references
+    Collect(NamedTier),
 }
 
 /// Selects one tier.
@@ -89,7 +93,23 @@ struct Targeted {
     tier: NamedTier,
     /// Number of the disk's place in a rack, or of the tome
     #[arg(value_name = "NUMBER")]
-    target: u32,
+    target: String,
+}
+
+/// Selects a unit of hardware and what replaces it.
+#[derive(Clone, Debug, clap::Args)]
+struct Replacement {
+    #[command(flatten)]
+    tier: NamedTier,
+    /// Number of the disk's place in a rack, or name of the site
+    #[arg(value_name = "UNIT")]
+    target: String,
+    /// Address of the site's new table; by default the current one
+    #[arg(long, value_name = "URL")]
+    table: Option<String>,
+    /// Address of the site's new blobs; by default the current one
+    #[arg(long, value_name = "URL")]
+    blobs: Option<String>,
 }
 
 /// Selects a unit of hardware in a tier, or all of it.
@@ -97,9 +117,15 @@ struct Targeted {
 struct OptionalTarget {
     #[command(flatten)]
     tier: NamedTier,
-    /// Number of the tome; all if none is given
-    #[arg(value_name = "NUMBER")]
-    target: Option<u32>,
+    /// Number of the tome, or id of the platter; all if none is given
+    #[arg(value_name = "UNIT")]
+    target: Option<String>,
+}
+
+impl OptionalTarget {
+    fn args(&self) -> OperationArgs {
+        OperationArgs { target: self.target.clone(), ..OperationArgs::default() }
+    }
 }
 
 impl TierCommand {
@@ -117,6 +143,7 @@ pub fn tier<'a>(args: &'a TierCommand, out: &'a Output) -> CommandFuture<'a> {
 
 async fn run(args: &TierCommand, out: &Output) -> anyhow::Result<()> {
     restrict_umask();
+    let whole = OperationArgs::default();
     match &args.command {
         TierAction::List(source) => list(source, out).await,
         TierAction::Init(named) => init(named, out).await,
@@ -149,24 +176,29 @@ async fn run(args: &TierCommand, out: &Output) -> anyhow::Result<()> {
             })
             .await
         }
-        TierAction::Verify(named) => operate(named, Operation::Verify, None, out).await,
-        TierAction::Scrub(OptionalTarget { tier, target }) => {
-            operate(tier, Operation::Scrub, *target, out).await
+        TierAction::Collect(named) => operate(named, Operation::Collect, &whole, out).await,
+        TierAction::Verify(unit) => operate(&unit.tier, Operation::Verify, &unit.args(), out).await,
+        TierAction::Scrub(unit) => operate(&unit.tier, Operation::Scrub, &unit.args(), out).await,
+        TierAction::Rebuild(unit) => {
+            operate(&unit.tier, Operation::Rebuild, &unit.args(), out).await
         }
-        TierAction::Rebuild(Targeted { tier, target }) => {
-            operate(tier, Operation::Rebuild, Some(*target), out).await
+        TierAction::Retire(unit) => operate(&unit.tier, Operation::Retire, &unit.args(), out).await,
+        TierAction::Inventory(unit) => inventory(&unit.tier, &unit.args(), out).await,
+        TierAction::Replace(Replacement { tier, target, table, blobs }) => {
+            let target = Some(target.clone());
+            let args = OperationArgs { target, table: table.clone(), blobs: blobs.clone() };
+            operate(tier, Operation::Replace, &args, out).await
         }
-        TierAction::Replace(Targeted { tier, target }) => {
-            operate(tier, Operation::Replace, Some(*target), out).await
-        }
-        TierAction::Retire(Targeted { tier, target }) => {
-            operate(tier, Operation::Retire, Some(*target), out).await
-        }
-        TierAction::Inventory(Targeted { tier, target }) => inventory(tier, *target, out).await,
         TierAction::Recover(named) => {
             adopt_lost_index(named).await?;
-            operate(named, Operation::Recover, None, out).await
+            operate(named, Operation::Recover, &whole, out).await
         }
+    }
+}
+
+impl Targeted {
+    fn args(&self) -> OperationArgs {
+        OperationArgs { target: Some(self.target.clone()), ..OperationArgs::default() }
     }
 }
 
@@ -249,7 +281,7 @@ async fn init(named: &NamedTier, out: &Output) -> anyhow::Result<()> {
     match named.configured()? {
         Tier::Rack(rack) => rack::init(&TierConfig::rack(name, &rack, &data), out).await,
         Tier::Tome(tome) => tomes::init(&TierConfig::tome(name, &tome, &data), out).await,
-        Tier::Geo(geo) => geo::init_tier(&geo, out).await,
+        Tier::Geo(geo) => geo::init(&geo, out).await,
         Tier::Objects(_) => {
             let message = format!("tier {name} is of kind objects: there is nothing to create");
             Err(ExitError::new(Exit::Usage, message).into())
@@ -274,11 +306,11 @@ async fn add(named: &NamedTier, out: &Output) -> anyhow::Result<()> {
 async fn operate(
     named: &NamedTier,
     operation: Operation,
-    target: Option<u32>,
+    args: &OperationArgs,
     out: &Output,
 ) -> anyhow::Result<()> {
     access::run_with(named, async |tier: &TierAccess| {
-        let report = tier.run(operation, target, out.is_json()).await?;
+        let report = tier.run(operation, args, out.is_json()).await?;
         show_report(tier.summary(), operation, &report, out)
     })
     .await
@@ -286,10 +318,10 @@ async fn operate(
 
 /// Reads the disk of a tome whole. If no server has the set, opens the set once more, which
 /// rebuilds the metadata store.
-async fn inventory(named: &NamedTier, tome: u32, out: &Output) -> anyhow::Result<()> {
+async fn inventory(named: &NamedTier, args: &OperationArgs, out: &Output) -> anyhow::Result<()> {
     let operation = Operation::Inventory;
     let (summary, mut report, is_served) = access::run_with(named, async |tier: &TierAccess| {
-        let report = tier.run(operation, Some(tome), out.is_json()).await?;
+        let report = tier.run(operation, args, out.is_json()).await?;
         Ok((tier.summary().clone(), report, tier.is_served()))
     })
     .await?;
@@ -315,7 +347,7 @@ fn show_status(tier: &TierSummary, snapshot: &Value, out: &Output) -> anyhow::Re
         TierKind::Glass => show_glass(snapshot, out),
         TierKind::Rack => rack::show_status(snapshot, out),
         TierKind::Tome => tomes::show_status(&tier.name, snapshot, out),
-        TierKind::Geo => geo::show_counters(snapshot, out),
+        TierKind::Geo => geo::show_status(snapshot, out),
         TierKind::Objects => out.text("a directory or a bucket: `fulgurite admin status` has more"),
     }
 }
@@ -380,6 +412,7 @@ fn show_report(
         TierKind::Glass => show_verified(report, out),
         TierKind::Rack => rack::show_report(&tier.name, operation, report, out),
         TierKind::Tome => tomes::show_report(&tier.name, operation, report, out),
-        TierKind::Geo | TierKind::Objects => Ok(()),
+        TierKind::Geo => geo::show_report(&tier.name, operation, report, out),
+        TierKind::Objects => Ok(()),
     }
 }

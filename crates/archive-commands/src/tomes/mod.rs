@@ -91,7 +91,7 @@ pub(crate) fn show_report(
     match operation {
         Operation::Verify => report_compared(&parse(report)?, out),
         Operation::Scrub => report_scrubbed(&parse(report)?, out),
-        Operation::Rebuild | Operation::Retire | Operation::Replace => {
+        Operation::Rebuild | Operation::Retire | Operation::Replace | Operation::Collect => {
             report_moved(name, &parse(report)?, out)
         }
         Operation::Inventory => show_inventory(&parse(report)?, out),

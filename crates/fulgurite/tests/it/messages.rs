@@ -38,7 +38,7 @@ fn help_is_complete() {
               admin          Seal, verify and watch a running archive
               tier           List, create, watch and repair the tiers: racks, tomes, sites
               tome           Serve a tome of a set in a process of its own
-              geo            Create, check and repair a namespace over several sites
+              geo            Check stores for several sites, and serve those of one
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys

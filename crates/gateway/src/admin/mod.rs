@@ -378,13 +378,18 @@ impl ProgressSource for ArchiveProgress {
     }
 }
 
-/// The progress of a call that counts bytes.
-struct ByteProgress(Arc<Progress>);
+/// The progress of an operation of a tier.
+struct OperationProgress(Arc<Progress>);
 
-impl ProgressSource for ByteProgress {
+impl ProgressSource for OperationProgress {
     async fn progress(&self, seconds: f64) -> Option<Value> {
         let (done, total) = self.0.bytes();
-        Some(json!({ "seconds": seconds, "bytes_done": done.get(), "bytes_total": total.get() }))
+        Some(json!({
+            "seconds": seconds,
+            "bytes_done": done.get(),
+            "bytes_total": total.get(),
+            "message": self.0.message(),
+        }))
     }
 }
 

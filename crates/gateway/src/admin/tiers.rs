@@ -5,7 +5,7 @@
 //!   GET  /-/admin/tiers/NAME                the state of one; by its kind
 //!   GET  /-/admin/tiers/NAME/ledger         the last spin-ups of its disks
 //!   GET  /-/admin/tiers/NAME/events         server-sent events
-//!   POST /-/admin/tiers/NAME/OPERATION[?target=N]    lines of JSON, the last one a report
+//!   POST /-/admin/tiers/NAME/OPERATION[?target=UNIT]    lines of JSON, the last one a report
 //! ```
 //!
 //! Calls that show state touch no disk; calls that spin up disks or take long are POSTs.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fulgurite_archive::WatchEnd;
 use fulgurite_archive::config::TierName;
-use fulgurite_tier::{Operation, Target, Tier, TierError, TierEvent};
+use fulgurite_tier::{Operation, OperationArgs, Tier, TierEvent, TierOperation};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{Response, StatusCode};
@@ -25,10 +25,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::events::{EventSource, Events, event};
 use super::routes::TierCall;
-use super::{
-    Admin, ByteProgress, Failure, parse_parameter, refuse, reply, respond, too_many_subscribers,
-};
+use super::{Admin, Failure, OperationProgress, refuse, reply, respond, too_many_subscribers};
 use crate::TierSummary;
+use crate::percent::query_value;
 
 impl Admin {
     /// Returns the summaries of all tiers.
@@ -57,7 +56,7 @@ impl Admin {
             TierCall::Snapshot => respond(tier.snapshot().await),
             TierCall::Ledger => respond(tier.ledger().await),
             TierCall::Events => self.tier_events(&**tier).await,
-            TierCall::Run(operation) => self.run_operation(name, tier, operation, query, slot),
+            TierCall::Run(operation) => self.run_operation(tier, operation, query, slot),
         }
     }
 
@@ -71,36 +70,23 @@ impl Admin {
 
     fn run_operation(
         &self,
-        name: &TierName,
         tier: &Arc<dyn Tier>,
         operation: Operation,
         query: &str,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let known = tier.operations().iter().find(|known| known.operation == operation);
-        let Some(known) = known else {
-            let error = TierError::no_such_operation(tier.kind(), operation);
+        let value = |name| query_value(query, name);
+        let args =
+            OperationArgs { target: value("target"), table: value("table"), blobs: value("blobs") };
+        if let Err(error) = TierOperation::check(tier.kind(), tier.operations(), operation, &args) {
             return Failure::from(error).response();
-        };
-        let target = match (parse_parameter::<u32>(query, "target"), known.target) {
-            (Ok(Some(_)) | Err(()), Target::None) => {
-                let message = format!("{operation} is for the whole tier {name}, without a target");
-                return refuse(StatusCode::BAD_REQUEST, "Invalid", &message);
-            }
-            (Err(()), Target::Optional | Target::Required) | (Ok(None), Target::Required) => {
-                let message = format!(
-                    "target must be given: the number of what to {operation} in tier {name}"
-                );
-                return refuse(StatusCode::BAD_REQUEST, "Invalid", &message);
-            }
-            (Ok(target), Target::None | Target::Optional | Target::Required) => target,
-        };
+        }
         let (tier, progress) = (Arc::clone(tier), Arc::default());
-        let progress_source = ByteProgress(Arc::clone(&progress));
+        let progress_source = OperationProgress(Arc::clone(&progress));
         self.stream(
             slot,
             progress_source,
-            async move { tier.run(operation, target, &progress).await },
+            async move { tier.run(operation, &args, &progress).await },
         )
     }
 }

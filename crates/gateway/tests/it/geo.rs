@@ -22,6 +22,9 @@ const MAP: &str = r#"
 name = "records"
 data = 2
 parity = 1
+round = "300ms"
+patience = "1s"
+lease = "2s"
 sites = [
     { name = "lisbon", table = "mem://l", blobs = "mem://l" },
     { name = "oslo", table = "mem://o", blobs = "mem://o" },
@@ -47,6 +50,7 @@ async fn sites() -> GeoStore {
         entropy: entropy(),
         opener: Arc::new(Opener::new(entropy(), [])),
         cache: None,
+        orphan_age: fulgurite_units::Duration::from_secs(86_400),
     };
     GeoStore::init(options).await.unwrap()
 }
@@ -97,10 +101,45 @@ async fn geo_counters_match_openapi_and_metrics() {
     }
     let response = call(&server, "GET", "/-/admin/tiers/sites/ledger").await;
     assert_eq!(response.status, 404, "{}", response.text());
-    let response = call(&server, "POST", "/-/admin/tiers/sites/scrub").await;
-    assert_eq!(response.status, 404, "{}", response.text());
     let ready = server.request("GET", "/readyz").send_plain().await.text();
     assert_eq!(ready, "ready\n");
+}
+
+#[tokio::test]
+async fn geo_operations_match_openapi() {
+    let geo = sites().await;
+    let path = Path::from("one");
+    geo.put(&path, vec![7; 30_000].into()).await.unwrap();
+    let server = start_with(geo.clone()).await;
+    let list = parse(&call(&server, "GET", "/-/admin/tiers").await.text());
+    let operations = list[0]["operations"].as_array().unwrap().iter();
+    let operations: Vec<_> = operations.map(|one| one["operation"].as_str().unwrap()).collect();
+    assert_eq!(operations, ["verify", "scrub", "replace", "collect"]);
+    for (path, status, words) in [
+        ("retire?target=oslo", 404, "it has: verify, scrub, replace, collect"),
+        ("verify?target=oslo", 400, "for the whole tier"),
+        ("scrub?table=mem://x", 400, "takes no table"),
+        ("replace?table=mem://x", 400, "needs a target"),
+        ("replace?target=oslo", 400, "--table URL"),
+        ("replace?target=porto&table=mem://x", 404, "it has lisbon, oslo, turin"),
+    ] {
+        let response = call(&server, "POST", &format!("{GEO}/{path}")).await;
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        assert!(response.text().contains(words), "{path}: {}", response.text());
+    }
+    let report = async |path: &str| {
+        let response = call(&server, "POST", &format!("{GEO}/{path}")).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        parse(response.text().lines().last().unwrap())["report"].clone()
+    };
+    let verified = report("verify").await;
+    assert_eq!((&verified["objects"], &verified["bytes"]), (&json!(1), &json!(30_000)));
+    assert_eq!(report("scrub").await["whole"], 2, "the object, and the stripe that it is in");
+    assert_eq!(report("collect").await["problems"], json!([]));
+    let replaced = report("replace?target=oslo&table=mem%3A%2F%2Fx&blobs=mem%3A%2F%2Fx").await;
+    assert_eq!((&replaced["problems"], &replaced["replaced"]), (&json!([]), &json!(3)));
+    assert_eq!(geo.map().sites[1].table.as_deref(), Some("mem://x"));
+    assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
 }
 
 #[tokio::test]

@@ -36,8 +36,13 @@ async fn glass_calls_match_openapi() {
     }
     let report = json(verified.lines().last().unwrap())["report"].clone();
     assert_eq!(report.as_array().unwrap().len() as u64, platters);
+    let one = format!("{GLASS}/verify?target={}", report[0]["platter"].as_str().unwrap());
+    let verified = call(&server, "POST", &one).await.text();
+    let again = json(verified.lines().last().unwrap())["report"].clone();
+    assert_eq!(again.as_array().unwrap()[..], report.as_array().unwrap()[..1]);
     for (method, path, status) in [
         ("POST", "/-/admin/tiers/glass/verify?target=1", 400),
+        ("POST", "/-/admin/tiers/glass/verify?target=486ebbc6-ddce-4703-b3bb-03a2ae53f2d7", 404),
         ("POST", "/-/admin/tiers/glass/scrub", 404),
         ("GET", "/-/admin/tiers/glass/ledger", 404),
     ] {

@@ -236,6 +236,7 @@ async fn program(site: usize, map: SiteMap, cache: Option<FragmentCache>) -> Pro
         entropy: entropy(),
         opener: Arc::clone(&stores) as Arc<dyn OpenSites>,
         cache,
+        orphan_age: fulgurite_units::Duration::from_secs(86_400),
     };
     let store = match is_first {
         true => GeoStore::init(options).await,

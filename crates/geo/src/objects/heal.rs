@@ -40,7 +40,7 @@ impl GeoStore {
     ///
     /// # Errors
     /// If the objects cannot be listed.
-    pub fn verify<'a>(
+    pub fn scrub<'a>(
         &'a self,
         progress: &'a (dyn Fn(u64) + Send + Sync),
     ) -> BoxFuture<'a, Result<MaintenanceReport>> {

@@ -23,6 +23,9 @@ pub const CHUNKS_AT_ONCE: usize = 4;
 /// Objects that are repaired, collected or checked concurrently.
 pub const OBJECTS_AT_ONCE: usize = 8;
 
+/// Objects that are read whole concurrently, to verify them.
+pub const VERIFIED_AT_ONCE: usize = 4;
+
 /// How often an object in an unknown state is checked.
 pub const HEAL_TRIES: u32 = 4;
 

@@ -61,7 +61,7 @@ impl OpenSites for Opener {
 }
 
 /// An opened site map.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LiveMap {
     pub(crate) map: SiteMap,
     quorums: Quorums,
@@ -117,6 +117,11 @@ impl LiveMap {
 
     pub(crate) fn site(&self, index: SiteIndex) -> Option<&Site> {
         self.sites.get(index.index()).map(|site| &**site)
+    }
+
+    /// Returns the same without the cache: all bytes are read from sites.
+    pub(crate) fn without_cache(&self) -> Self {
+        Self { cache: None, ..self.clone() }
     }
 
     /// Returns the cache, for a fragment of another site.

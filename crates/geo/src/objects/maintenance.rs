@@ -56,8 +56,10 @@ pub struct MaintenanceReport {
     pub hidden: u64,
     /// Versions that were garbage-collected.
     pub collected: u64,
-    /// Versions whose bytes could not be removed everywhere yet.
+    /// Versions and orphan fragments whose bytes could not be removed everywhere yet.
     pub left: u64,
+    /// Fragments that were checked for being orphans.
+    pub fragments: u64,
     /// Orphan fragments that were removed.
     pub swept: u64,
     /// Rows that were restored at a site that had lost them.
@@ -66,10 +68,14 @@ pub struct MaintenanceReport {
     pub lost: Vec<String>,
     /// Failures; only the first few.
     pub problems: Vec<String>,
+    /// Number of the map in which a replaced site is complete; none if it is not, or if none was
+    /// replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<u32>,
 }
 
 /// Maximum number of names and failures that are listed.
-const LISTED_MAX: usize = 100;
+pub(crate) const LISTED_MAX: usize = 100;
 
 impl MaintenanceReport {
     /// Counts the repairs of an object that is checked once more.
@@ -79,8 +85,8 @@ impl MaintenanceReport {
         self.hidden += healed.obsoleted.len() as u64;
     }
 
-    /// Adds the results of another repair.
-    fn add(&mut self, other: Self) {
+    /// Adds the results of further work.
+    pub(crate) fn add(&mut self, other: Self) {
         self.objects += other.objects;
         self.whole += other.whole;
         self.unsure += other.unsure;
@@ -88,6 +94,9 @@ impl MaintenanceReport {
         self.rebuilt += other.rebuilt;
         self.missing += other.missing;
         self.hidden += other.hidden;
+        self.left += other.left;
+        self.fragments += other.fragments;
+        self.swept += other.swept;
         self.restored += other.restored;
         self.lost.extend(other.lost);
         self.problems.extend(other.problems);
@@ -254,7 +263,7 @@ impl GeoStore {
         meta: &BlobMeta,
         report: &mut MaintenanceReport,
     ) {
-        report.objects += 1;
+        report.fragments += 1;
         let Some((write, _, index)) = names::parse_blob(&meta.key) else {
             return report.problems.push(format!("{} is not a fragment", meta.key));
         };
@@ -265,7 +274,7 @@ impl GeoStore {
         let fragment = Fragment { write, index, site };
         match self.sweep_fragment(live, (&object, &meta.key), fragment).await {
             Ok(SweepResult::Erased) => report.swept += 1,
-            Ok(SweepResult::Kept) => report.whole += 1,
+            Ok(SweepResult::Kept) => {}
             Ok(SweepResult::Left) => report.left += 1,
             Err(error) => report.add_problem(&object, &error),
         }
@@ -366,7 +375,9 @@ impl GeoStore {
                 // A previous call may have been killed during the last wait.
                 progress("waiting until every program knows that the site is rebuilt", 0);
                 wait_for_lease(&live.map).await;
-                return self.heal(&|count| progress("rebuilding rows and fragments", count)).await;
+                let done = |count| progress("rebuilding rows and fragments", count);
+                let report = self.heal(&done).await?;
+                return Ok(MaintenanceReport { replaced: Some(live.map.epoch), ..report });
             }
             if *current != target {
                 *current = target.clone();
@@ -397,6 +408,7 @@ impl GeoStore {
                 );
                 wait_for_lease(&live.map).await;
                 report.add(self.restore_votes(index).await?);
+                report.replaced = Some(self.map().epoch);
             }
             Ok(report)
         })

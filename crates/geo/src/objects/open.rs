@@ -182,7 +182,8 @@ impl Inner {
     async fn read_map(&self, live: &Arc<LiveMap>) -> Result<SiteMap> {
         let (found, _) = self.lookup(live, names::MAP, (ReadTarget::Latest, None)).await?;
         let found = found.ok_or_else(|| GeoError::Invalid {
-            reason: "the sites have no map: create the namespace first (fulgurite geo init)".into(),
+            reason: "the sites have no map: create the namespace first (fulgurite tier init NAME)"
+                .into(),
         })?;
         let Some(Put { data: Data::Inline(text), .. }) = found.put() else {
             return Err(GeoError::Corrupt { key: "the site map".into() });

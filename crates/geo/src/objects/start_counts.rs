@@ -271,12 +271,11 @@ impl Inner {
             return;
         }
         let name = &site.name;
-        let file = self.file.as_ref().map_or_else(|| "FILE".into(), |file| file.to_string_lossy());
         tracing::error!(
             site = %name,
             "the table of site {name} is an older copy: it has lost promises, and is not used any \
              more. Restore the newer copy, or replace the site by an empty place: \
-             `fulgurite geo replace-site {name} --map {file} --table URL --blobs URL`"
+             `fulgurite tier replace NAME {name} --table URL --blobs URL`"
         );
     }
 }
@@ -286,7 +285,7 @@ fn record_blobs_age(site: &Site, is_older: bool) {
         tracing::warn!(
             site = %site.name,
             "the blobs of site {} are an older copy: a running server repairs all objects in the \
-             background; `fulgurite geo heal` does so at once",
+             background; `fulgurite tier scrub NAME` does so at once",
             site.name
         );
     }

@@ -48,6 +48,8 @@ pub struct GeoOptions {
     pub opener: Arc<dyn OpenSites>,
     /// Cache for fragments read from other sites, if any.
     pub cache: Option<FragmentCache>,
+    /// Age from which a fragment of no version is an orphan: longer than any write takes.
+    pub orphan_age: Duration,
 }
 
 impl std::fmt::Debug for GeoOptions {
@@ -70,6 +72,7 @@ pub(crate) struct Inner {
     pub(crate) ctx: Arc<Context>,
     pub(crate) opener: Arc<dyn OpenSites>,
     pub(crate) cache: Option<FragmentCache>,
+    pub(crate) orphan_age: Duration,
     pub(crate) tally: Tally,
     /// Queue of small objects that wait for a stripe.
     pub(crate) batches: OnceLock<mpsc::Sender<SmallObject>>,
@@ -107,6 +110,7 @@ impl Inner {
             ctx: Arc::new(Context { entropy, backoff, late, discards, undecided, since }),
             opener: Arc::clone(&options.opener),
             cache: options.cache.clone(),
+            orphan_age: options.orphan_age,
             tally: Tally::default(),
             batches: OnceLock::new(),
             own,

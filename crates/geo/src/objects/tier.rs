@@ -1,13 +1,31 @@
-//! The namespace as its operator sees it: state, events, metrics, from the counters of this
-//! process. No site is contacted.
+//! The namespace as its operator sees it: operations; and state, events, metrics, from the counters
+//! of this process, for which no site is contacted.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use fulgurite_tier::{Tier, TierError, TierEvent, TierKind, TierMetrics};
+use fulgurite_tier::{
+    Operation, OperationArgs, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics,
+    TierOperation,
+};
+use fulgurite_units::ErrorKind;
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
 
-use crate::objects::{GeoError, GeoStore, GeoSubscriber, GeoUpdate, SiteSnapshot, Snapshot};
+use crate::objects::{
+    GeoError, GeoStore, GeoSubscriber, GeoUpdate, MaintenanceReport, SiteEntry, SiteSnapshot,
+    SiteStore, Snapshot,
+};
+
+/// What a namespace can do; targets are sites.
+const OPERATIONS: [TierOperation; 4] = [
+    TierOperation::new(Operation::Verify, Target::None),
+    TierOperation::new(Operation::Scrub, Target::None),
+    TierOperation::with_addresses(Operation::Replace, Target::Required),
+    TierOperation::new(Operation::Collect, Target::None),
+];
 
 impl From<GeoError> for TierError {
     fn from(error: GeoError) -> Self {
@@ -19,6 +37,38 @@ impl From<GeoError> for TierError {
 impl Tier for GeoStore {
     fn kind(&self) -> TierKind {
         TierKind::Geo
+    }
+
+    fn operations(&self) -> &'static [TierOperation] {
+        &OPERATIONS
+    }
+
+    async fn run(
+        &self,
+        operation: Operation,
+        args: &OperationArgs,
+        progress: &Arc<Progress>,
+    ) -> Result<Value, TierError> {
+        let (store, progress) = (self.clone(), Arc::clone(progress));
+        let work: BoxFuture<'static, Result<Value, TierError>> = match operation {
+            Operation::Verify => Box::pin(async move { Ok(json!(store.verify(&progress).await?)) }),
+            Operation::Scrub => Box::pin(async move {
+                let count = |count| progress.set_message(format!("{count} checked"));
+                Ok(json!(store.scrub(&count).await?))
+            }),
+            Operation::Collect => {
+                Box::pin(async move { Ok(json!(store.sweep_and_collect(&progress).await?)) })
+            }
+            Operation::Replace => {
+                let (place, stores) = store.new_location(args)?;
+                Box::pin(async move { Ok(json!(store.replace(place, &stores, &progress).await?)) })
+            }
+            Operation::Rebuild | Operation::Retire | Operation::Inventory | Operation::Recover => {
+                return Err(TierError::no_such_operation(self.kind(), operation));
+            }
+        };
+        // What has begun is finished, even if the caller is gone.
+        tokio::spawn(work).await.map_err(|error| TierError::new(ErrorKind::Internal, &error))?
     }
 
     async fn snapshot(&self) -> Result<Value, TierError> {
@@ -55,6 +105,68 @@ impl Tier for GeoStore {
             }
         }
         Ok(())
+    }
+}
+
+impl GeoStore {
+    async fn sweep_and_collect(&self, progress: &Progress) -> Result<MaintenanceReport, GeoError> {
+        let fragments = |count| progress.set_message(format!("{count} fragments checked"));
+        let swept = self.sweep(self.0.orphan_age, &fragments).await?;
+        let objects = |count| progress.set_message(format!("{count} objects checked"));
+        let mut report = self.collect(&objects).await?;
+        report.add(swept);
+        Ok(report)
+    }
+
+    /// Returns the new location of the site that the arguments name, and those of its stores that
+    /// are new.
+    fn new_location(&self, args: &OperationArgs) -> Result<(SiteEntry, Vec<SiteStore>), TierError> {
+        let OperationArgs { target, table, blobs } = args;
+        if table.is_none() && blobs.is_none() {
+            let message = "name the new location of the site: the address of its table, its blobs \
+                           or both (--table URL, --blobs URL)";
+            return Err(TierError::invalid(message.to_owned()));
+        }
+        let (map, name) = (self.map(), target.as_deref().unwrap_or_default());
+        let Some(current) = map.sites.iter().find(|entry| entry.name == name) else {
+            let names: Vec<&str> = map.sites.iter().map(|entry| entry.name.as_str()).collect();
+            let message = format!("the map has no site {name:?}; it has {}", names.join(", "));
+            return Err(TierError::not_found(message));
+        };
+        let new = SiteEntry { table: table.clone(), blobs: blobs.clone(), ..current.clone() };
+        let stores = SiteStore::of_site(&new)?;
+        let place = SiteEntry {
+            table: new.table.or_else(|| current.table.clone()),
+            blobs: new.blobs.or_else(|| current.blobs.clone()),
+            ..current.clone()
+        };
+        Ok((place, stores))
+    }
+
+    /// Replaces a site, if the doctor accepts its new stores.
+    async fn replace(
+        &self,
+        place: SiteEntry,
+        stores: &[SiteStore],
+        progress: &Progress,
+    ) -> Result<MaintenanceReport, TierError> {
+        for store in stores {
+            progress.set_message(format!("examining the {store}"));
+            let examined = store.examine(&*self.0.opener, &self.0.ctx.entropy, false).await;
+            let report = examined.map_err(|reason| TierError {
+                kind: ErrorKind::Unavailable,
+                is_busy: false,
+                message: format!("the {store} could not be examined: {reason}"),
+            })?;
+            if let Err(refused) = report.accept() {
+                return Err(TierError::invalid(format!("the {store}: {refused}")));
+            }
+        }
+        let name = place.name.clone();
+        let on_progress = |what: &'static str, count| {
+            progress.set_message(format!("{what}: {count}"));
+        };
+        Ok(self.replace_site(&name, place, &on_progress).await?)
     }
 }
 

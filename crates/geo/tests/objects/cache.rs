@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_geo::objects::{FragmentCache, GeoStore, Snapshot};
+use fulgurite_tier::Progress;
 use fulgurite_units::{ByteCount, Clock, Instant, UnixTime};
 use object_store::path::Path;
 use object_store::{ObjectStoreExt as _, PutPayload};
@@ -97,6 +98,17 @@ async fn cache_serves_while_remote_fragments_are_gone() {
     world.shelf.fail("site-1");
     world.shelf.fail("site-2");
     world.store.get(&key()).await.unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn verification_reads_from_sites_though_fragments_are_cached() {
+    let world = World::new().await;
+    let before = world.fill().await;
+    let report = world.store.verify(&Progress::default()).await.unwrap();
+    assert_eq!((report.objects, report.bytes), (1, 300_000), "{report:?}");
+    let after = world.store.snapshot();
+    assert!(remote_bytes_read(&after) >= remote_bytes_read(&before) + 150_000, "{after:?}");
+    assert_eq!(after.cache_hits, before.cache_hits);
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ mod init;
 mod notes;
 mod notifications;
 mod older_copies;
+mod operations;
 mod real;
 // The servers that tests of stores start.
 #[allow(dead_code, reason = "some items are used only there")]

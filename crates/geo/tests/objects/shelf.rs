@@ -104,6 +104,7 @@ impl Shelf {
             entropy: entropy(),
             opener: Arc::new(self.clone()),
             cache: None,
+            orphan_age: fulgurite_units::Duration::from_secs(86_400),
         }
     }
 

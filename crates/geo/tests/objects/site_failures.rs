@@ -410,7 +410,11 @@ async fn orphan_sweep_removes_only_orphans() {
     let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() * 1000;
     shelf.now.store(now + 86_400_000, Ordering::Relaxed);
     let report = store.sweep(Duration::from_secs(3600), &|_| {}).await.unwrap();
-    assert_eq!((report.swept, report.whole, report.problems.clone()), (3, 3, vec![]), "{report:?}");
+    assert_eq!(
+        (report.swept, report.fragments, report.problems.clone()),
+        (3, 6, vec![]),
+        "{report:?}"
+    );
     assert_eq!(read(&store, "kept").await.unwrap(), expected);
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
 }
@@ -519,7 +523,7 @@ async fn damaged_and_missing_fragments_are_rebuilt() {
         bad[70_000] ^= 1;
         blobs.create(&key, Bytes::from(bad)).await.unwrap();
         assert_eq!(store.heal(&|_| {}).await.unwrap().rebuilt, 0);
-        let report = store.verify(&|_| {}).await.unwrap();
+        let report = store.scrub(&|_| {}).await.unwrap();
         assert_eq!((report.rebuilt, report.missing, report.lost.len()), (1, 0, 0), "{report:?}");
         assert_eq!(blobs.get(&key, None).await.unwrap(), good);
     }

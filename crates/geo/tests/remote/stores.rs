@@ -216,6 +216,7 @@ impl Sites {
             entropy: entropy(),
             opener: Arc::new(opener()),
             cache: None,
+            orphan_age: fulgurite_units::Duration::from_secs(86_400),
         });
         Self { nodes, store: store.await.unwrap() }
     }

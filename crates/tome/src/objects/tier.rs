@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fulgurite_tier::{
-    Operation, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics, TierOperation,
+    Operation, OperationArgs, Progress, Target, Tier, TierError, TierEvent, TierKind, TierMetrics,
+    TierOperation,
 };
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::UnixTime;
@@ -53,18 +54,21 @@ impl Tier for TomeStore {
     async fn run(
         &self,
         operation: Operation,
-        target: Option<u32>,
+        args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
-        let tome = TomeId::new(target.unwrap_or_default());
+        let target = args.number()?.map(TomeId::new);
+        let tome = target.unwrap_or(TomeId::new(0));
         Ok(match operation {
             Operation::Verify => json!(self.compare(progress).await?),
-            Operation::Scrub => json!(self.scrub(target.map(TomeId::new), progress).await?),
+            Operation::Scrub => json!(self.scrub(target, progress).await?),
             Operation::Rebuild => json!(self.rebuild(tome, progress).await?),
             Operation::Retire => json!(self.retire(tome, progress).await?),
             Operation::Inventory => json!(self.inventory(tome, progress).await?),
             Operation::Recover => json!(self.recover(progress).await?),
-            Operation::Replace => return Err(TierError::no_such_operation(self.kind(), operation)),
+            Operation::Replace | Operation::Collect => {
+                return Err(TierError::no_such_operation(self.kind(), operation));
+            }
         })
     }
 

@@ -96,6 +96,7 @@ impl Plan {
             entropy: self.entropy("ids"),
             opener: Arc::new(self.opener()),
             cache: None,
+            orphan_age: fulgurite_units::Duration::from_secs(86_400),
         }
     }
 }

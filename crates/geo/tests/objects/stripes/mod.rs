@@ -102,6 +102,7 @@ impl Run {
         };
         GeoOptions {
             cache: None,
+            orphan_age: fulgurite_units::Duration::from_secs(86_400),
             map: self.sites.map.clone(),
             file: None,
             near: None,
