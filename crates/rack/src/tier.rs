@@ -53,6 +53,7 @@ impl Tier for RackStore {
         args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
+        self.check(operation, args)?;
         let place = PlaceId::new(args.number()?.unwrap_or_default());
         Ok(match operation {
             Operation::Scrub => json!(self.scrub_with_progress(progress).await?),

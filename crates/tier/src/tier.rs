@@ -220,6 +220,15 @@ pub trait Tier: Debug + Send + Sync {
         &[]
     }
 
+    /// Checks that it has an operation, and that this one takes these arguments. Whether there is
+    /// such a target is not looked up.
+    ///
+    /// # Errors
+    /// When it does not have the operation, or not so.
+    fn check(&self, operation: Operation, args: &OperationArgs) -> Result<(), TierError> {
+        TierOperation::check(self.kind(), self.operations(), operation, args)
+    }
+
     /// Returns its state, as JSON. No disk spins up and no site is contacted.
     async fn snapshot(&self) -> Result<Value, TierError>;
 

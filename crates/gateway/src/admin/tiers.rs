@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fulgurite_archive::WatchEnd;
 use fulgurite_archive::config::TierName;
-use fulgurite_tier::{Operation, OperationArgs, Tier, TierEvent, TierOperation};
+use fulgurite_tier::{Operation, OperationArgs, Tier, TierEvent};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{Response, StatusCode};
@@ -78,7 +78,7 @@ impl Admin {
         let value = |name| query_value(query, name);
         let args =
             OperationArgs { target: value("target"), table: value("table"), blobs: value("blobs") };
-        if let Err(error) = TierOperation::check(tier.kind(), tier.operations(), operation, &args) {
+        if let Err(error) = tier.check(operation, &args) {
             return Failure::from(error).response();
         }
         let (tier, progress) = (Arc::clone(tier), Arc::default());

@@ -57,6 +57,7 @@ impl Tier for TomeStore {
         args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
+        self.check(operation, args)?;
         let target = args.number()?.map(TomeId::new);
         let tome = target.unwrap_or(TomeId::new(0));
         Ok(match operation {
