@@ -68,12 +68,12 @@ impl Tier for RackStore {
 
     async fn watch(&self) -> Result<BoxStream<'static, TierEvent>, TierError> {
         let watch = self.watch().await?;
-        let events = futures::stream::unfold(watch, |mut watch| async move {
-            let event = match watch.next().await? {
-                Ok(seen) => event(&seen),
-                Err(_) => TierEvent::Late,
-            };
-            Some((event, watch))
+        let events = futures::stream::unfold(Some(watch), |watch| async move {
+            let mut watch = watch?;
+            Some(match watch.next().await? {
+                Ok(seen) => (event(&seen), Some(watch)),
+                Err(_) => (TierEvent::Late, None),
+            })
         });
         Ok(events.boxed())
     }

@@ -13,7 +13,7 @@ use fulgurite_tier::{Mode, ObjectStoreError as _};
 use fulgurite_units::{Clock, Duration, RandomStream, Seed};
 use futures::stream::{Stream, TryStreamExt as _};
 use object_store::GetRange;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::objects::cache::FragmentCache;
 use crate::objects::chunk_writer::{discard, write_fragments};
@@ -80,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) own: Weak<Self>,
     /// Hints that this program wrote and has not processed.
     pub(crate) hints: AtomicU64,
+    /// Becomes true when it is stopped.
+    pub(crate) stops: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -115,6 +117,7 @@ impl Inner {
             batches: OnceLock::new(),
             own,
             hints: AtomicU64::new(0),
+            stops: watch::Sender::new(false),
         }
     }
 

@@ -85,7 +85,12 @@ impl Tier for GeoStore {
             };
             Some((event, watch))
         });
-        Ok(events.boxed())
+        let mut stops = self.0.stops.subscribe();
+        let stopped = async move {
+            // The store may be gone.
+            let _ = stops.wait_for(|stops| *stops).await;
+        };
+        Ok(events.take_until(stopped).boxed())
     }
 
     async fn degraded_kinds(&self) -> Result<Vec<String>, TierError> {
@@ -94,6 +99,11 @@ impl Tier for GeoStore {
 
     async fn reasons(&self) -> Result<Vec<String>, TierError> {
         Ok(self.snapshot().reasons())
+    }
+
+    /// Ends its subscriptions. It has no thread, and no disk.
+    fn stop(&self) {
+        self.0.stops.send_replace(true);
     }
 
     async fn write_metrics(&self, metrics: &mut TierMetrics<'_>) -> Result<(), TierError> {

@@ -172,6 +172,15 @@ impl TomeStore {
         self.0.stops.send_replace(true);
     }
 
+    /// Waits until nothing should wait for tomes any more.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stops = self.0.stops.subscribe();
+        async move {
+            // The store may be gone.
+            let _ = stops.wait_for(|stops| *stops).await;
+        }
+    }
+
     /// Spins all disks down, and returns when they stand still.
     pub fn stop(&self) {
         self.stop_waiting();

@@ -77,7 +77,7 @@ impl Tier for TomeStore {
         let events = futures::stream::unfold(self.watch(), |mut watch: TomesWatch| async move {
             Some((event(watch.next().await?), watch))
         });
-        Ok(events.boxed())
+        Ok(events.take_until(self.stopping()).boxed())
     }
 
     async fn degraded_kinds(&self) -> Result<Vec<String>, TierError> {
