@@ -88,9 +88,7 @@ impl Tier for GlassTier {
         args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
-        if operation != Operation::Verify {
-            return Err(TierError::no_such_operation(self.kind(), operation));
-        }
+        self.check(operation, args)?;
         let platter = args.target.as_deref().map(|text| {
             let wrong = |error| TierError::invalid(format!("{text} is no platter's id: {error}"));
             text.parse::<PlatterId>().map_err(wrong)

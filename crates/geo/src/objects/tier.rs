@@ -49,6 +49,7 @@ impl Tier for GeoStore {
         args: &OperationArgs,
         progress: &Arc<Progress>,
     ) -> Result<Value, TierError> {
+        self.check(operation, args)?;
         let (store, progress) = (self.clone(), Arc::clone(progress));
         let work: BoxFuture<'static, Result<Value, TierError>> = match operation {
             Operation::Verify => Box::pin(async move { Ok(json!(store.verify(&progress).await?)) }),
