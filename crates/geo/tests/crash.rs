@@ -1,10 +1,14 @@
 //! A table in a directory whose process is killed, at every step of a change and at random moments:
 //! the row is the old one or the new one, complete, and the table stays usable. Also a table that
-//! several processes use concurrently.
+//! several processes use concurrently, and a server over sites with such tables that is killed at
+//! the same steps.
 //!
 //! It starts itself as those processes, so it has its own `main`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "crash/sites.rs"]
+mod sites;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -19,7 +23,7 @@ use fulgurite_units::Seed;
 use futures::TryStreamExt as _;
 
 /// First argument of a process that is killed; the folder and the step follow.
-const VICTIM: &str = "victim";
+const WRITER: &str = "writer";
 /// First argument of a process that counts; the folder follows.
 const COUNTER: &str = "counter";
 /// Processes that count, and increments of each.
@@ -49,11 +53,14 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 #[expect(clippy::print_stdout, reason = "a test without a harness prints its results")]
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).is_some_and(|first| first == VICTIM) {
+    if arguments.get(1).is_some_and(|first| first == WRITER) {
         return run(run_victim(Path::new(&arguments[2]), arguments[3].parse().unwrap()));
     }
     if arguments.get(1).is_some_and(|first| first == COUNTER) {
         return run(count(Path::new(&arguments[2])));
+    }
+    if !sites::SUITE.main() {
+        return;
     }
     run_counters();
     let mut left = BTreeSet::new();
@@ -137,7 +144,7 @@ fn number_of(row: &[u8]) -> u64 {
 
 fn victim(folder: &Path, step: usize) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg(VICTIM).arg(folder).arg(step.to_string());
+    command.arg(WRITER).arg(folder).arg(step.to_string());
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 

@@ -6,9 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,79 +16,34 @@ use fulgurite_rack::work::{DISK_FILE, Injected};
 use fulgurite_rack::{Entropy, RackOptions, RackStore, ScrubPolicy};
 use fulgurite_rack::{FAIL_POINTS, FailPoints};
 use fulgurite_rack_core::{Policy, Shape, presets};
+use fulgurite_tier::conformance::{CrashSuite, Output, Victim};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
+use object_store::ObjectStoreExt as _;
 use object_store::path::Path as Key;
-use object_store::{Error, ObjectStoreExt as _};
-
-/// First argument of the process that is killed; the folder, the fail point and the count follow.
-const VICTIM: &str = "victim";
 
 const LENGTH: usize = 1_400_000;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).map(String::as_str) == Some(VICTIM) {
-        let count = arguments[4].parse().unwrap();
-        run(be_killed(Path::new(&arguments[2]), &arguments[3], count));
-        return;
-    }
-    // Like a test harness: a filter for another test name runs nothing here.
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
-        return;
-    }
-    let mut killed = BTreeSet::new();
-    for point in FAIL_POINTS {
-        for count in 0..2 {
-            if check(point, count) {
-                killed.insert(point);
-            }
-        }
-    }
-    assert_eq!(killed, BTreeSet::from(FAIL_POINTS), "every fail point is reached");
+    let suite = CrashSuite {
+        points: &FAIL_POINTS,
+        passages: &[0, 1],
+        parallel: 1,
+        work: |victim| run(be_killed(victim)),
+        check: |folder, output| run(inspect(folder, output)),
+    };
+    suite.main();
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// Runs a process that is killed at a passage of a fail point, and checks what it left. Returns
-/// whether it was killed.
-fn check(point: &str, count: u32) -> bool {
-    let folder = tempfile::tempdir().unwrap();
-    let victim = Command::new(std::env::current_exe().unwrap())
-        .args([VICTIM, folder.path().to_str().unwrap(), point, &count.to_string()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(victim.stdout).unwrap();
-    let printed: Vec<&str> = text.lines().collect();
-    let was_killed = victim.status.code().is_none();
-    let error = String::from_utf8_lossy(&victim.stderr);
-    assert!(was_killed || printed.last() == Some(&"done"), "{point}: {} {error}", victim.status);
-    run(inspect(folder.path(), &printed, &format!("{point}, passage {count}")));
-    was_killed
-}
-
-/// Puts, damages, repairs, deletes and puts again, and prints what was acknowledged.
-async fn be_killed(folder: &Path, point: &str, count: u32) {
-    let (options_of, clock) =
-        options(folder, FailPoints::armed(&FAIL_POINTS, point, count).unwrap());
+/// Puts, deletes, damages and repairs, and prints what was acknowledged.
+async fn be_killed(victim: &Victim) {
+    let folder = &victim.folder;
+    let (options_of, clock) = options(folder, victim.fail_points(&FAIL_POINTS));
     let rack = RackStore::init(options_of).await.unwrap();
-    let mut printed = String::new();
-    let mut print_line = |detail: &str| {
-        use std::io::Write as _;
-        printed.clear();
-        printed.push_str(detail);
-        printed.push('\n');
-        std::io::stdout().write_all(printed.as_bytes()).unwrap();
-        std::io::stdout().flush().unwrap();
-    };
-    for key in ["0", "1"] {
-        rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
-        print_line(&format!("put {key}"));
-    }
+    victim.put_and_delete(&rack, LENGTH).await;
     // Damages more stacks of a blob than may be lost, each in another stripe.
     let first = stacks(folder)[0].file_name().unwrap().to_str().unwrap()[..36].to_owned();
     let of_first =
@@ -101,23 +55,14 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     }
     let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.made, report.problems.len()), (3, 3, 0));
-    print_line("deleting 1");
-    rack.delete(&Key::from("1")).await.unwrap();
-    print_line("deleted 1");
-    for key in ["2", "3"] {
-        rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
-        print_line(&format!("put {key}"));
-    }
     // A disk is given up and replaced.
     let place = shape().places().next().unwrap();
     let report = rack.rebuild(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
-    print_line("rebuilt");
     std::fs::remove_dir_all(root(folder, place)).unwrap();
     let report = rack.replace(place).await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0]);
     // Each group is verified on schedule, and the content of a lost index is recovered.
-    print_line("replaced");
     clock.advance(fulgurite_units::Duration::from_secs(30 * 86_400));
     let is_over = |at: UnixTime| at.as_millis() > 30 * 86_400_000;
     while !rack.status().await.unwrap().verified_oldest.is_some_and(is_over) {
@@ -127,16 +72,16 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
     rack.stop();
     drop(rack);
     std::fs::remove_dir_all(folder.join("rack")).unwrap();
-    print_line("index lost");
-    let (options, _) = options(folder, FailPoints::armed(&FAIL_POINTS, point, count).unwrap());
+    victim.print("index lost");
+    let (options, _) = options(folder, victim.fail_points(&FAIL_POINTS));
     let rack = RackStore::adopt(options, id).await.unwrap();
     rack.recover().await.unwrap();
-    print_line("done");
 }
 
-async fn inspect(folder: &Path, printed: &[&str], context: &str) {
+async fn inspect(folder: &Path, output: &Output) {
+    let context = &output.context;
     let (options, _) = options(folder, FailPoints::unarmed(&FAIL_POINTS));
-    let rack = if printed.contains(&"index lost") {
+    let rack = if output.has("index lost") {
         // The disks name their rack.
         let text = std::fs::read_to_string(root(folder, PlaceId::new(1)).join(DISK_FILE)).unwrap();
         let id = serde_json::from_str::<serde_json::Value>(&text).unwrap();
@@ -147,30 +92,15 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     } else {
         RackStore::init(options).await.unwrap()
     };
-    for key in ["0", "1", "2", "3"] {
-        let found = match rack.get(&Key::from(key)).await {
-            Ok(found) => Some(found.bytes().await.unwrap()),
-            Err(Error::NotFound { .. }) => None,
-            Err(error) => panic!("{context}: {key}: {error}"),
-        };
-        let was_put = printed.contains(&format!("put {key}").as_str());
-        let is_wanted = was_put && !printed.contains(&format!("deleting {key}").as_str());
-        assert!(found.is_some() || !is_wanted, "{context}: {key} was acknowledged");
-        let is_gone = printed.contains(&format!("deleted {key}").as_str());
-        assert!(found.is_none() || !is_gone, "{context}: deleted {key} is back");
-        assert!(found.as_ref().is_none_or(|found| *found == bytes(key)), "{context}: {key}");
-    }
+    output.check_all(&rack, LENGTH).await;
     let report = rack.scrub().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0], "{context}");
     // A complete but unacknowledged blob stays, for this index may be an older copy; a search of
     // the disks adds it.
     rack.recover().await.unwrap();
-    let mut there = 0;
-    for key in ["0", "1", "2", "3"] {
-        there += usize::from(rack.head(&Key::from(key)).await.is_ok());
-    }
+    let there = output.check_all(&rack, LENGTH).await;
     // A write garbage-collects its group.
-    rack.put(&Key::from("last"), bytes("last").into()).await.unwrap();
+    rack.put(&Key::from("last"), vec![7; LENGTH].into()).await.unwrap();
     let width = usize::try_from(shape().code().width()).unwrap();
     // Stacks on a disk that was given up do not count.
     let status = rack.status().await.unwrap();
@@ -182,12 +112,6 @@ async fn inspect(folder: &Path, printed: &[&str], context: &str) {
     assert_eq!(left, (there + 1) * width, "{context}: no unwanted stacks are left");
     let report = rack.scrub().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0), "{context}");
-}
-
-fn bytes(key: &str) -> Vec<u8> {
-    let mut bytes = vec![0; LENGTH];
-    Seed::new(key.bytes().map(u64::from).sum()).stream().fill(&mut bytes);
-    bytes
 }
 
 fn shape() -> Shape {

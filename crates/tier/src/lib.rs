@@ -13,7 +13,7 @@
 //! entry                   an object in the index, as `ObjectMeta`
 //! listing                 pages of an index, as listings with and without folders
 //! to_object_store_error   converts a store's errors to those of `object_store`
-//! conformance             the suite that stores of objects pass
+//! conformance             the suite that tiers pass
 //! fail_points             where a test may kill the process
 //! progress                bytes done of a long operation
 //! entropy                 random bytes, injected

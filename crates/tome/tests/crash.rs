@@ -6,30 +6,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "some items are used only there")]
 #[path = "it/shelf.rs"]
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
+use fulgurite_tier::conformance::{CrashSuite, Output, Victim};
 use fulgurite_tome::{FAIL_POINTS, FailPoints};
 use fulgurite_tome::{SetOptions, TomeSet, UnpluggedTome};
 use fulgurite_tome_core::TomeId;
 use fulgurite_units::{ByteCount, ErrorKind};
 
 use shelf::{BLOCK, Shelf, lose, metadata, noise, pull, recovered, root, tomes};
-
-/// First argument of the process that is killed, followed by the folder, the point and its count.
-const VICTIM: &str = "victim";
-
-/// Passages of a point at which a process is killed.
-const PASSAGES: [u32; 2] = [0, 7];
-
-/// Processes that run in parallel.
-const PARALLEL: usize = 3;
 
 const NAMES: [&str; 4] = ["0", "1", "2", "3"];
 
@@ -45,33 +35,18 @@ const INVENTORY: [&str; 3] =
 const LENGTH: usize = 2 * BLOCK + 7;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if arguments.get(1).map(String::as_str) == Some(VICTIM) {
-        let count = arguments[4].parse().unwrap();
-        run(run_victim(&Shelf::in_folder(Path::new(&arguments[2])), (&arguments[3], count)));
-        return;
-    }
-    // As a test harness does: a filter for another name selects none of these.
-    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
-    if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
-        return;
-    }
-    // Most of their time is waiting.
-    let all = || FAIL_POINTS.into_iter().flat_map(|point| PASSAGES.map(|count| (point, count)));
-    let killed = Mutex::new(BTreeSet::new());
-    std::thread::scope(|scope| {
-        for first in 0..PARALLEL {
-            let killed = &killed;
-            scope.spawn(move || {
-                for (point, count) in all().skip(first).step_by(PARALLEL) {
-                    if check(point, count) {
-                        killed.lock().unwrap().insert(point);
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!(killed.into_inner().unwrap(), BTreeSet::from(FAIL_POINTS), "every point was passed");
+    let suite = CrashSuite {
+        points: &FAIL_POINTS,
+        passages: &[0, 7],
+        parallel: 3,
+        work: |victim| run(be_killed(&Shelf::in_folder(&victim.folder), victim)),
+        check: |folder, output| {
+            let shelf = Shelf::in_folder(folder);
+            without_two(&shelf, output);
+            run(check_set(&shelf, output));
+        },
+    };
+    suite.main();
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -79,90 +54,55 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     runtime.enable_time().build().unwrap().block_on(future)
 }
 
-/// Has a process killed at a passage of a point and checks what it left. Returns whether it was
-/// killed.
-fn check(point: &str, count: u32) -> bool {
-    let shelf = Shelf::new();
-    let victim = Command::new(std::env::current_exe().unwrap())
-        .args([VICTIM, shelf.folder.to_str().unwrap(), point, &count.to_string()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    let text = String::from_utf8(victim.stdout).unwrap();
-    let output: Vec<&str> = text.lines().collect();
-    let was_killed = victim.status.code().is_none();
-    let error = String::from_utf8_lossy(&victim.stderr);
-    assert!(was_killed || output.last() == Some(&"done"), "{point}: {} {error}", victim.status);
-    let context = format!("{point}, passage {count}");
-    without_two(&shelf, &output, &context);
-    run(check_set(&shelf, &output, &context));
-    was_killed
-}
-
 /// Puts, protects and deletes, loses a tome and rebuilds it, and prints what was acknowledged.
-async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
-    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
-    let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
-    let print = |what: &str| {
-        let mut out = std::io::stdout();
-        out.write_all(format!("{what}\n").as_bytes()).unwrap();
-        out.flush().unwrap();
+async fn be_killed(shelf: &Shelf, victim: &Victim) {
+    let (point, fail_points) = (victim.point.as_str(), || victim.fail_points(&FAIL_POINTS));
+    let set = TomeSet::init(SetOptions { fail: fail_points(), ..shelf.options() }).unwrap();
+    let put = async |name: &str| {
+        victim.put(name, shelf.wait(set.put(name, noise(name, LENGTH)))).await;
     };
     for name in ["0", "1"] {
-        let tome = shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
-        print(&format!("put {name}"));
-        shelf.wait(set.protected(name)).await.unwrap();
-        print(&format!("protected {name} {tome}"));
+        put(name).await;
+        protect(shelf, &set, victim, name).await;
     }
     shelf.settle(&set).await;
-    print("deleting 1");
-    shelf.wait(set.delete("1")).await.unwrap();
-    print("deleted 1");
-    for name in ["2", "3"] {
-        shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
-        print(&format!("put {name}"));
-    }
-    for name in ["2", "3"] {
-        let tome = set.tome_of(name).unwrap();
-        shelf.wait(set.protected(name)).await.unwrap();
-        print(&format!("protected {name} {tome}"));
-    }
+    victim.delete("1", shelf.wait(set.delete("1"))).await;
+    put("2").await;
+    put("3").await;
+    protect(shelf, &set, victim, "2").await;
+    protect(shelf, &set, victim, "3").await;
     let lost = set.tome_of("3").unwrap();
     let unknown = set.tome_of("2").unwrap();
     set.stop();
     drop(set);
-    print(&format!("unknown {unknown}"));
+    victim.print(&format!("unknown {unknown}"));
     remove(&metadata(&shelf.folder, unknown));
-    let inventory_fail_point = || match INVENTORY.contains(&point) {
-        true => FailPoints::armed(&FAIL_POINTS, point, count).unwrap(),
+    // Other points were passed above.
+    let armed_if = |is_armed: bool| match is_armed {
+        true => fail_points(),
         false => FailPoints::unarmed(&FAIL_POINTS),
     };
+    let is_inventory = INVENTORY.contains(&point);
     let set =
-        TomeSet::open(SetOptions { fail: inventory_fail_point(), ..shelf.options() }).unwrap();
+        TomeSet::open(SetOptions { fail: armed_if(is_inventory), ..shelf.options() }).unwrap();
     inventory(shelf, &set, unknown).await;
     set.stop();
     drop(set);
     let set =
-        TomeSet::open(SetOptions { fail: inventory_fail_point(), ..shelf.options() }).unwrap();
+        TomeSet::open(SetOptions { fail: armed_if(is_inventory), ..shelf.options() }).unwrap();
     assert_eq!(set.rebuilt().len(), 1);
     shelf.settle(&set).await;
     set.stop();
     drop(set);
-    print(&format!("rebuilt {unknown}"));
-    print(&format!("lost {lost}"));
+    victim.print(&format!("rebuilt {unknown}"));
+    victim.print(&format!("lost {lost}"));
     lose(&shelf.folder, lost);
     shelf.add();
-    // Other points were passed above.
     let is_of_moves =
         FAIL_POINTS.iter().skip_while(|name| **name != MOVES_FROM).any(|name| *name == point);
-    let fail = FailPoints::armed(&FAIL_POINTS, point, count).unwrap();
-    let fail = if is_of_moves { fail } else { FailPoints::unarmed(&FAIL_POINTS) };
-    let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
+    let set = TomeSet::init(SetOptions { fail: armed_if(is_of_moves), ..shelf.options() }).unwrap();
     if point == REMOVAL_KEPT {
-        print("deleting 3");
-        set.delete("3").await.unwrap();
-        print("deleted 3");
+        victim.delete("3", set.delete("3")).await;
     }
     set.rebuild(lost).await.unwrap();
     shelf.moved(&set).await;
@@ -170,7 +110,13 @@ async fn run_victim(shelf: &Shelf, (point, count): (&str, u32)) {
     drop(set);
     let set = shelf.open();
     assert_eq!(shelf.wait(set.get("0")).await.unwrap(), noise("0", LENGTH));
-    print("done");
+}
+
+/// Waits until an object is protected, and prints that, with its tome.
+async fn protect(shelf: &Shelf, set: &TomeSet, victim: &Victim, name: &str) {
+    let tome = set.tome_of(name).unwrap();
+    shelf.wait(set.protected(name)).await.unwrap();
+    victim.print(&format!("protected {name} {tome}"));
 }
 
 /// Runs the inventory of a lost tome's disk.
@@ -185,18 +131,18 @@ async fn inventory(shelf: &Shelf, set: &TomeSet, tome: TomeId) {
 }
 
 /// Returns the tome whose metadata store was removed, if it was not rebuilt.
-fn unknown_of(output: &[&str]) -> Option<TomeId> {
-    let unknown = output.iter().find_map(|line| line.strip_prefix("unknown "))?;
-    let is_rebuilt = output.iter().any(|line| line.starts_with("rebuilt "));
-    (!is_rebuilt).then(|| TomeId::new(unknown.parse().unwrap()))
+fn unknown_of(output: &Output) -> Option<TomeId> {
+    let unknown = output.after("unknown ").next()?;
+    output.after("rebuilt ").next().is_none().then(|| TomeId::new(unknown.parse().unwrap()))
 }
 
 /// Checks that objects acknowledged as protected are recovered without their tome and any other.
-fn without_two(shelf: &Shelf, output: &[&str], context: &str) {
+fn without_two(shelf: &Shelf, output: &Output) {
+    let context = &output.context;
     let protected: Vec<(&str, TomeId)> = output
-        .iter()
-        .filter_map(|line| line.strip_prefix("protected ")?.split_once(' '))
-        .filter(|(name, _)| !output.contains(&format!("deleting {name}").as_str()))
+        .after("protected ")
+        .map(|line| line.split_once(' ').unwrap())
+        .filter(|(name, _)| !output.has(&format!("deleting {name}")))
         .map(|(name, tome)| (name, TomeId::new(tome.parse().unwrap())))
         .collect();
     if protected.is_empty() || lost_of(output).is_some() || unknown_of(output).is_some() {
@@ -215,12 +161,12 @@ fn without_two(shelf: &Shelf, output: &[&str], context: &str) {
 }
 
 /// Returns the tome whose directories were removed.
-fn lost_of(output: &[&str]) -> Option<TomeId> {
-    let lost = output.iter().find_map(|line| line.strip_prefix("lost "))?;
-    Some(TomeId::new(lost.parse().unwrap()))
+fn lost_of(output: &Output) -> Option<TomeId> {
+    Some(TomeId::new(output.after("lost ").next()?.parse().unwrap()))
 }
 
-async fn check_set(shelf: &Shelf, output: &[&str], context: &str) {
+async fn check_set(shelf: &Shelf, output: &Output) {
+    let context = &output.context;
     let lost = lost_of(output);
     if let Some(lost) = lost {
         shelf.add();
@@ -250,13 +196,7 @@ async fn check_set(shelf: &Shelf, output: &[&str], context: &str) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => panic!("{context}: {name}: {error}"),
         };
-        let was_put = output.contains(&format!("put {name}").as_str());
-        let is_wanted = was_put && !output.contains(&format!("deleting {name}").as_str());
-        assert!(found.is_some() || !is_wanted, "{context}: {name} was acknowledged");
-        let is_gone = output.contains(&format!("deleted {name}").as_str());
-        assert!(found.is_none() || !is_gone, "{context}: {name} is back");
-        let is_same = |found: &Vec<u8>| *found == noise(name, LENGTH);
-        assert!(found.as_ref().is_none_or(is_same), "{context}: {name}");
+        output.check(name, found.as_deref(), &noise(name, LENGTH));
     }
     shelf.wait(set.put("last", noise("last", LENGTH))).await.unwrap();
     for name in set.list() {

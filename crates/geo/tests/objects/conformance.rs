@@ -1,28 +1,51 @@
 //! The conformance suite of tiers, over three sites and over five.
 
-use fulgurite_geo::objects::{All, Versions};
-use fulgurite_tier::conformance::{Abilities, keyed_store_suite, object_store_suite};
+use async_trait::async_trait;
+use fulgurite_geo::objects::{All, GeoStore, Versions};
+use fulgurite_tier::conformance::{Fault, TierFixture, store_suite, tier_suite};
 use object_store::integration as suite;
 
 use crate::shelf::Shelf;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sites_pass_the_suite_of_object_store() {
-    let shelves = std::sync::Mutex::new(Vec::new());
-    for (sites, data, parity) in [(3, 2, 1), (5, 3, 2)] {
-        let new = async || {
-            let shelf = Shelf::new(sites, data, parity);
-            let store = shelf.init().await;
-            shelves.lock().unwrap().push(shelf);
-            store
-        };
-        object_store_suite(new, Abilities { updates: true, attributes: true }).await;
+#[async_trait]
+impl TierFixture for Shelf {
+    type Tier = GeoStore;
+
+    const OBJECT_BYTES: usize = 100_000;
+
+    async fn open_tier(&self) -> GeoStore {
+        self.init().await
+    }
+
+    /// A site is down every other time.
+    fn disturb(&self, round: u64) {
+        if round.is_multiple_of(2) { self.fail("site-0") } else { self.repair("site-0") }
+    }
+
+    fn fail(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::Full => self.refuse_fragments(true),
+            Fault::Sync => self.refuse_rows(true),
+        }
+        true
+    }
+
+    fn mend(&self) {
+        self.repair("site-0");
+        self.refuse_fragments(false);
+        self.refuse_rows(false);
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sites_pass_the_suite_of_stores() {
+    store_suite(|| Shelf::new(3, 2, 1)).await;
+    store_suite(|| Shelf::new(5, 3, 2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sites_pass_the_suite_of_tiers() {
-    keyed_store_suite(&Shelf::new(3, 2, 1).init().await).await;
+    tier_suite(|| Shelf::new(3, 2, 1)).await;
 }
 
 #[tokio::test]

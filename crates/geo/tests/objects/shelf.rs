@@ -41,11 +41,13 @@ pub(crate) struct Shelf {
     pub(crate) map: SiteMap,
 }
 
-/// Faults of the tables of all sites.
+/// Faults of the tables, and of the blobs, of all sites.
 #[derive(Default)]
 struct Tables {
     /// Whether they refuse to write rows of objects.
     refuse: AtomicBool,
+    /// Whether their sites have no room for fragments.
+    refuse_fragments: AtomicBool,
     /// Whether notifications of decisions are held back.
     hold: watch::Sender<bool>,
     /// Number of held notifications at all sites, and their maximum.
@@ -124,6 +126,11 @@ impl Shelf {
     /// Makes all tables refuse rows of objects, or accept them again.
     pub(crate) fn refuse_rows(&self, refuse: bool) {
         self.tables.refuse.store(refuse, Ordering::Relaxed);
+    }
+
+    /// Makes all sites refuse fragments, as if they were full, or accept them again.
+    pub(crate) fn refuse_fragments(&self, refuse: bool) {
+        self.tables.refuse_fragments.store(refuse, Ordering::Relaxed);
     }
 
     /// Makes all tables hold notifications of decisions, or releases them. Returns the maximum
@@ -289,6 +296,9 @@ impl Table for Flaky<dyn Table> {
 impl Blob for Flaky<dyn Blob> {
     async fn create(&self, key: &Key, body: Bytes) -> Result<(), BlobError> {
         self.check_blob()?;
+        if self.tables.refuse_fragments.load(Ordering::Relaxed) {
+            return Err(BlobError::Unavailable(Cause::new("no room")));
+        }
         self.inner.create(key, body).await?;
         if self.mute.lock().unwrap().contains(&self.name) {
             return Err(BlobError::Unknown(Cause::new("the answer is lost")));

@@ -1,22 +1,45 @@
 //! The conformance suite of tiers, over 48 directories.
 
-use fulgurite_tier::conformance::{Abilities, keyed_store_suite, object_store_suite};
+use async_trait::async_trait;
+use fulgurite_rack::RackStore;
+use fulgurite_rack::work::Failing;
+use fulgurite_tier::conformance::{Fault, TierFixture, store_suite, tier_suite};
 
-use crate::shelf::Shelf;
+use crate::shelf::{Shelf, shape};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rack_passes_the_suite_of_object_store() {
-    let shelves = std::sync::Mutex::new(Vec::new());
-    let new = async || {
-        let shelf = Shelf::new();
-        let rack = shelf.init().await;
-        shelves.lock().unwrap().push(shelf);
-        rack
-    };
-    object_store_suite(new, Abilities { updates: true, attributes: true }).await;
+#[async_trait]
+impl TierFixture for Shelf {
+    type Tier = RackStore;
+
+    // More than fits in the index.
+    const OBJECT_BYTES: usize = 5000;
+    const TARGET: Option<u32> = Some(1);
+    const EVENTS_MAX: Option<u64> = Some(1024);
+
+    async fn open_tier(&self) -> RackStore {
+        self.init().await
+    }
+
+    fn fail(&self, fault: Fault) -> bool {
+        let failing = match fault {
+            Fault::Full => Failing::Full { after: 0 },
+            Fault::Sync => Failing::Sync,
+        };
+        shape().places().for_each(|place| self.injected.fail(place, failing));
+        true
+    }
+
+    fn mend(&self) {
+        shape().places().for_each(|place| self.injected.repair(place));
+    }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rack_passes_the_suite_of_stores() {
+    store_suite(Shelf::new).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rack_passes_the_suite_of_tiers() {
-    keyed_store_suite(&Shelf::new().init().await).await;
+    tier_suite(Shelf::new).await;
 }

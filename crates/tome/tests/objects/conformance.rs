@@ -1,29 +1,46 @@
 //! The conformance suite of tiers, over eight tomes.
 
-use fulgurite_tier::conformance::{Abilities, keyed_store_suite, object_store_suite};
-use fulgurite_tome::objects::PutGuarantee;
+use async_trait::async_trait;
+use fulgurite_tier::conformance::{Fault, TierFixture, store_suite, tier_suite};
+use fulgurite_tome::InjectedFault;
+use fulgurite_tome::objects::bench_support::TOMES;
+use fulgurite_tome::objects::{PutGuarantee, TomeStore};
+use fulgurite_tome_core::TomeId;
 
 use crate::shelf::Shelf;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn set_passes_the_suite_of_object_store() {
-    let opened = std::sync::Mutex::new(Vec::new());
-    let new = async || {
-        let shelf = Shelf::new();
-        let store = shelf.store(PutGuarantee::Local);
-        opened.lock().unwrap().push((shelf, store.clone()));
-        store
-    };
-    object_store_suite(new, Abilities { updates: true, attributes: true }).await;
-    for (_, store) in opened.into_inner().unwrap() {
-        store.stop();
+#[async_trait]
+impl TierFixture for Shelf {
+    type Tier = TomeStore;
+
+    const OBJECT_BYTES: usize = 1000;
+    const TARGET: Option<u32> = Some(1);
+    const EVENTS_MAX: Option<u64> = Some(1024);
+
+    async fn open_tier(&self) -> TomeStore {
+        self.store(PutGuarantee::Local)
+    }
+
+    fn fail(&self, fault: Fault) -> bool {
+        let fault = match fault {
+            Fault::Full => InjectedFault::Room,
+            Fault::Sync => InjectedFault::Sync,
+        };
+        (0..TOMES).for_each(|tome| self.faults.inject(TomeId::new(tome), fault));
+        true
+    }
+
+    fn mend(&self) {
+        (0..TOMES).for_each(|tome| self.faults.mend(TomeId::new(tome)));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn set_passes_the_suite_of_stores() {
+    store_suite(Shelf::new).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn set_passes_the_suite_of_tiers() {
-    let shelf = Shelf::new();
-    let store = shelf.store(PutGuarantee::Local);
-    keyed_store_suite(&store).await;
-    store.stop();
+    tier_suite(Shelf::new).await;
 }
