@@ -93,7 +93,8 @@ impl Tier for GlassTier {
             let wrong = |error| TierError::invalid(format!("{text} is no platter's id: {error}"));
             text.parse::<PlatterId>().map_err(wrong)
         });
-        Ok(json!(self.0.verify_platters(platter.transpose()?, progress).await?))
+        let platters = self.0.verify_platters(platter.transpose()?, progress).await?;
+        Ok(json!({ "platters": platters }))
     }
 
     async fn watch(&self) -> Result<BoxStream<'static, TierEvent>, TierError> {

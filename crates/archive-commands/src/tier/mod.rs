@@ -375,7 +375,7 @@ fn show_glass(snapshot: &Value, out: &Output) -> anyhow::Result<()> {
 
 /// Shows the verification of platters; an error if one cannot be read alone.
 fn show_verified(report: &Value, out: &Output) -> anyhow::Result<()> {
-    let platters: Vec<VerifiedPlatter> = parse(report)?;
+    let platters: Vec<VerifiedPlatter> = parse(&report["platters"])?;
     let mut unreadable = 0;
     for platter in &platters {
         unreadable += u64::from(show_platter(platter, out)?);

@@ -47,8 +47,8 @@ pub trait TierFixture: Send + Sync {
     /// Size of an object whose bytes are not only in an index.
     const OBJECT_BYTES: usize;
 
-    /// The number of a unit of hardware, if there are any.
-    const TARGET: Option<u32> = None;
+    /// A unit of hardware that operations can be run on, if there are any.
+    const TARGET: Option<&'static str> = None;
 
     /// How many events wait for a slow subscriber; none if it polls, and so misses none.
     const EVENTS_MAX: Option<u64> = None;

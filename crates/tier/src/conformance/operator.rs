@@ -1,6 +1,7 @@
 //! What an operator sees and does of a tier.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use fulgurite_units::ErrorKind;
 use futures::TryStreamExt as _;
@@ -8,10 +9,10 @@ use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
 
 use super::fixture::{TierFixture, health, put, read, stop_tier, within};
-use crate::{MetricFamilies, Operation, Progress, Target, Tier, TierError};
+use crate::{MetricFamilies, Operation, OperationArgs, Target, Tier, TierError};
 
-/// A number that no unit of hardware has.
-const NO_TARGET: u32 = 4_000_000_000;
+/// What no unit of hardware is called.
+const NO_TARGET: &str = "4000000000";
 
 pub(super) async fn suite<F: TierFixture>(fixture: &F) {
     let tier = fixture.open_tier().await;
@@ -64,9 +65,9 @@ const UNKNOWN: [ErrorKind; 2] = [ErrorKind::NotFound, ErrorKind::Invalid];
 /// that it does not take, or does not have.
 async fn operation_is_refused(tier: &dyn Tier, operation: Operation) {
     let known = tier.operations().iter().find(|known| known.operation == operation);
-    let refused: &[(Option<u32>, &[ErrorKind])] = match known.map(|known| known.target) {
-        None => &[(None, &[ErrorKind::NotFound]), (Some(0), &[ErrorKind::NotFound])],
-        Some(Target::None) => &[(Some(0), &[ErrorKind::Invalid])],
+    let refused: &[(Option<&str>, &[ErrorKind])] = match known.map(|known| known.target) {
+        None => &[(None, &[ErrorKind::NotFound]), (Some("0"), &[ErrorKind::NotFound])],
+        Some(Target::None) => &[(Some("0"), &[ErrorKind::Invalid])],
         Some(Target::Optional) => &[(Some(NO_TARGET), &UNKNOWN)],
         Some(Target::Required) => &[(None, &[ErrorKind::Invalid]), (Some(NO_TARGET), &UNKNOWN)],
     };
@@ -74,11 +75,8 @@ async fn operation_is_refused(tier: &dyn Tier, operation: Operation) {
         let error = run(tier, operation, target).await.unwrap_err();
         let TierError { kind, message, .. } = error;
         assert!(kinds.contains(&kind), "{operation} of {target:?}: {kind:?}: {message}");
-        let named = match target {
-            Some(NO_TARGET) => NO_TARGET.to_string(),
-            Some(_) | None => operation.to_string(),
-        };
-        assert!(message.contains(&named), "{operation} of {target:?}: {message}");
+        let named = target.filter(|target| *target == NO_TARGET).unwrap_or(operation.name());
+        assert!(message.contains(named), "{operation} of {target:?}: {message}");
     }
 }
 
@@ -97,9 +95,10 @@ async fn operations_run_or_are_refused<F: TierFixture>(tier: &F::Tier) {
 async fn run(
     tier: &dyn Tier,
     operation: Operation,
-    target: Option<u32>,
+    target: Option<&str>,
 ) -> Result<serde_json::Value, TierError> {
-    within(operation.name(), tier.run(operation, target, &Progress::default())).await
+    let args = OperationArgs { target: target.map(str::to_owned), ..OperationArgs::default() };
+    within(operation.name(), tier.run(operation, &args, &Arc::default())).await
 }
 
 /// Checks metrics in Prometheus' text format.

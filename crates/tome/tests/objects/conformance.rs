@@ -14,7 +14,7 @@ impl TierFixture for Shelf {
     type Tier = TomeStore;
 
     const OBJECT_BYTES: usize = 1000;
-    const TARGET: Option<u32> = Some(1);
+    const TARGET: Option<&'static str> = Some("1");
     const EVENTS_MAX: Option<u64> = Some(1024);
 
     async fn open_tier(&self) -> TomeStore {
