@@ -67,6 +67,11 @@ async fn verify_reports_and_scrub_rebuilds() {
 #[tokio::test]
 async fn collect_removes_obsolete_versions_and_orphans() {
     let shelf = Shelf::new(3, 2, 1);
+    // Stores date their blobs by the machine's clock.
+    let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let now = u64::try_from(now).unwrap();
+    shelf.now.store(now, Ordering::Relaxed);
     let store = shelf.init().await;
     for number in 0..2 {
         put(&store, "often", &bytes(number, 30_000)).await.unwrap();
@@ -74,15 +79,15 @@ async fn collect_removes_obsolete_versions_and_orphans() {
     let mut upload = store.put_multipart(&Path::from("never")).await.unwrap();
     upload.put_part(PutPayload::from(bytes(2, 30_000))).await.unwrap();
     drop(upload);
-    // Stores date their blobs by the machine's clock, and an orphan is a day old.
-    let now = std::fs::metadata("/proc/self").unwrap().modified().unwrap();
-    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-    let now = u64::try_from(now).unwrap();
-    let ages = [(23, json!(0)), (25, json!(3))];
-    for (hours, swept) in ages {
+    // An orphan is a day old.
+    for (hours, swept) in [(23, 0), (25, 3)] {
         shelf.now.store(now + hours * 3_600_000, Ordering::Relaxed);
         let report = run(&store, Operation::Collect).await;
-        assert_eq!((&report["swept"], &report["problems"]), (&swept, &json!([])), "{report}");
+        assert_eq!(
+            (&report["swept"], &report["problems"]),
+            (&json!(swept), &json!([])),
+            "{report}"
+        );
     }
     assert_eq!(shelf.blob_keys(1).await.len(), 1);
     assert_eq!(read(&store, "often").await.unwrap(), bytes(1, 30_000));
@@ -103,11 +108,17 @@ async fn site_is_replaced_after_its_new_stores_were_examined() {
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.message.contains(words), "{error}");
     }
-    shelf.refuse_rows(true);
+    shelf.fail("site-2");
     let error = replace(&store, "site-2", place, place).await.unwrap_err();
-    assert!(error.message.contains("table of site \"site-2\""), "{error}");
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(error.message.contains("table of site \"site-2\" could not be examined"), "{error}");
+    shelf.repair("site-2");
+    shelf.lose_answers("site-2");
+    let error = replace(&store, "site-2", place, place).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    assert!(error.message.contains("blobs of site \"site-2\": the store"), "{error}");
     assert_eq!(store.map().epoch, 1, "the map is as before");
-    shelf.refuse_rows(false);
+    shelf.repair("site-2");
     let report = replace(&store, "site-2", place, place).await.unwrap();
     assert_eq!((&report["problems"], &report["replaced"]), (&json!([]), &json!(3)), "{report}");
     let site = &store.map().sites[2];
