@@ -70,7 +70,7 @@ fn operate(place: &Place, lost: &str, by: &str) {
         ("rebuild", &["1"], 2, "has no operation rebuild"),
         ("scrub", &["oslo"], 2, "scrub is for the whole tier"),
         ("replace", &[lost], 2, "--table URL, --blobs URL"),
-        ("replace", &[lost, "--table", "ftp://x"], 2, "ftp"),
+        ("replace", &[lost, "--table", "ftp://x"], 2, "its scheme is unknown"),
         ("replace", &["porto", "--table", "dir:///x"], 4, "it has lisbon, oslo, turin"),
     ] {
         let (found, _, messages) = place.run(verb, more);
