@@ -30,6 +30,7 @@ from harness import (
 )
 from lying_store import lying_store
 
+CREATED = {"type": "geo_init", "name": "records", "epoch": 1, "sites": 3}
 BUCKET = "library"
 SITES = ("lisbon", "oslo", "turin")
 SIZES = {"small": 10, "middle": 100_000, "large": 9 * MIB}
@@ -153,7 +154,7 @@ def test_lost_site_is_replaced_then_another_may_be_lost(make: Make, tmp_path: Pa
     here = sorted(path.name for path in tmp_path.iterdir())
     assert here == ["records.toml"], "the doctor makes no site, and leaves nothing"
     refused(tier(sites, "status"), UNAVAILABLE, "too few sites answer")
-    assert json_of(tier(sites, "init")) == {"name": "records", "epoch": 1, "sites": 3}
+    assert json_of(tier(sites, "init")) == CREATED
     refused(tier(sites, "init"), CONFIG, "has rows")
 
     server = make(tmp_path / "archive", config(sites)).start()

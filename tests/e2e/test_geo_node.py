@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from harness import KEYS, MIB, STOP_SECONDS, Server, binary, free_port, read, run, wait_until
 
+CREATED = {"type": "geo_init", "name": "records", "epoch": 1, "sites": 3}
 BUCKET = "library"
 SITES = ("lisbon", "oslo", "turin")
 SIZES = {"small": 10, "middle": 100_000, "large": 9 * MIB}
@@ -196,7 +197,7 @@ def test_objects_stay_available_while_a_node_is_killed(nodes: Nodes, server: Ser
     assert missing.returncode == UNAVAILABLE, f"{missing.stdout}{missing.stderr}"
     assert "begin the namespace" in missing.stdout, missing.stdout
     assert not (nodes.folder / "oslo").exists(), "the doctor makes no site"
-    assert json_of(nodes.tier("init")) == {"name": "records", "epoch": 1, "sites": 3}
+    assert json_of(nodes.tier("init")) == CREATED
     reports = [json.loads(line) for line in nodes.doctor().stdout.splitlines()]
     assert len(reports) == 2 * len(SITES)
     for report in reports:

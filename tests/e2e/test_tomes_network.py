@@ -163,7 +163,8 @@ def test_archive_uses_tomes_on_other_machines(network: Network, tmp_path: Path) 
             early.stderr
         )
         network.serve(1)
-        assert run_json(server, "init") == {"set": network.set, "tomes": 6, "added": 0}
+        made = {"type": "tome_init", "set": network.set, "tomes": 6, "added": 0}
+        assert run_json(server, "init") == made
 
         s3 = server.start().s3()
         s3.create_bucket(Bucket=BUCKET)

@@ -27,7 +27,8 @@ SHAPE = {"count": TOMES, "groups": "2+1", "segments": 2, "regions": 1, "spares":
 
 def begin(server: Server) -> Any:
     """Make the set, start, put all objects, and wait until the tomes have them."""
-    assert run_json(server, "init") | {"set": "any"} == {"set": "any", "tomes": TOMES, "added": 0}
+    made = {"type": "tome_init", "set": "any", "tomes": TOMES, "added": 0}
+    assert run_json(server, "init") | {"set": "any"} == made
     s3 = server.start().s3()
     s3.create_bucket(Bucket=BUCKET)
     for name in SIZES:
@@ -121,14 +122,16 @@ def test_lost_tome_is_degraded_read_rebuilt_and_one_retired(make: Make, tmp_path
     all_there(s3)
     rebuilt = done(server, "rebuild", str(lost))
     assert rebuilt.returncode == 0, f"{rebuilt.stdout}{rebuilt.stderr}"
-    assert report(rebuilt) == {"tome": lost, "slots": 0, "of": 0, "problems": []}
+    nothing = {"type": "tier_report", "tome": lost, "slots": 0, "of": 0, "problems": []}
+    assert report(rebuilt) == nothing
     seen = run_json(server, "status")
     assert (seen["is_well"], seen["out"], seen["moves"]) == (True, [lost], []), seen
     all_there(s3)
     compared = report(done(server, "verify"))
     assert (compared["agree"], compared["problems"]) == (1, []), compared
     scrubbed = report(done(server, "scrub"))
-    assert scrubbed == {"tomes": TOMES - 1, "healed": 0, "problems": []}, scrubbed
+    healthy = {"type": "tier_report", "tomes": TOMES - 1, "healed": 0, "problems": []}
+    assert scrubbed == healthy, scrubbed
 
     server.stop()
     here = done(server, "rebuild", str((lost + 1) % TOMES))

@@ -117,7 +117,7 @@ async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
         }
         AdminAction::Margins { platter, remote } => {
             let found = AdminClient::new(&remote.resolve_operator()?)?.margins(*platter).await?;
-            out.json(&found)?;
+            out.json("margins", &found)?;
             out.text(show_margins(&found))
         }
         AdminAction::Status { remote } => {
@@ -135,7 +135,7 @@ async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
                 .locate(&url.bucket, &url.key)
                 .await?;
             for place in &places {
-                out.json(place)?;
+                out.json("place", place)?;
                 out.text(show_place(place))?;
             }
             Ok(())
@@ -161,7 +161,7 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
     };
     let status = client.status().await?;
     let (moving_bytes, tiers_waiting) = (status.moving_bytes, &status.tiers_waiting);
-    out.json(&Sealed { report: &report, moving_bytes, tiers_waiting })?;
+    out.json("seal", &Sealed { report: &report, moving_bytes, tiers_waiting })?;
     if report.objects == 0 && report.sets.is_empty() {
         nothing_to_seal(&status, out)?;
     } else {
@@ -253,7 +253,7 @@ fn nothing_to_seal(status: &Status, out: &Output) -> anyhow::Result<()> {
 
 /// Shows the result of changing the class of objects.
 fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
-    out.json(report)?;
+    out.json("move", report)?;
     out.text(format_args!(
         "{} with {} moved; {} there already",
         pluralize(report.objects, "object"),
@@ -279,17 +279,17 @@ async fn verify(
     let report = client.verify(platter, out.is_json()).await?;
     let mut unreadable = 0;
     for platter in &report.platters {
-        out.json(platter)?;
+        out.json("verified_platter", platter)?;
         unreadable += u64::from(show_platter(platter, out)?);
     }
     for copy in &report.damaged_copies {
-        out.json(copy)?;
+        out.json("damaged_copy", copy)?;
         let fate = if copy.is_dropped { "is damaged and dropped" } else { "cannot be read" };
         let DamagedCopy { bucket, key, error, .. } = copy;
         out.text(format_args!("s3://{bucket}/{key}  restored copy {fate}: {error}"))?;
     }
     for tier in &report.tiers {
-        out.json(tier)?;
+        out.json("verified_tier", tier)?;
         let VerifiedTier { tier: name, bodies, bodies_damaged, .. } = tier;
         let read = pluralize(*bodies, "body");
         out.text(format_args!("tier {name}  {bodies_damaged} of {read} damaged"))?;
@@ -367,7 +367,7 @@ fn report_verdict(report: &VerifyReport, unreadable: u64, out: &Output) -> anyho
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     let status = client.full_status().await?;
-    out.json(&status)?;
+    out.json("archive_status", &status)?;
     let FullStatus { archive, server, tiers } = status;
     out.text(show_status(&archive))?;
     out.text(format_args!(

@@ -30,11 +30,14 @@ pub(crate) struct Banner<'a> {
 /// Prints the banner.
 pub(crate) fn show(banner: &Banner<'_>, out: &Output) -> anyhow::Result<()> {
     let secret = (banner.origin == KeyOrigin::New).then_some(banner.keys.secret_key.as_str());
-    out.json(&json!({
-        "type": "listening", "endpoint": banner.file.endpoint, "pid": banner.file.pid,
-        "data": banner.data.to_string_lossy(), "access_key": banner.keys.access_key,
-        "secret_key": secret, "certificate": banner.file.certificate,
-    }))?;
+    out.json(
+        "listening",
+        &json!({
+            "endpoint": banner.file.endpoint, "pid": banner.file.pid,
+            "data": banner.data.to_string_lossy(), "access_key": banner.keys.access_key,
+            "secret_key": secret, "certificate": banner.file.certificate,
+        }),
+    )?;
     out.text(text(banner))
 }
 

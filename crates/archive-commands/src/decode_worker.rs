@@ -99,11 +99,14 @@ async fn run(args: &DecodeWorkerArgs, out: &Output) -> anyhow::Result<()> {
         }
     };
     let totals = done.map_err(anyhow::Error::msg)?;
-    out.json(&json!({
-        "jobs": totals.jobs, "sectors": totals.sectors, "lost": totals.lost,
-        "voxels": totals.voxels, "refused": totals.refused,
-        "busy_seconds": totals.busy_seconds,
-    }))?;
+    out.json(
+        "decode_worker",
+        &json!({
+            "jobs": totals.jobs, "sectors": totals.sectors, "lost": totals.lost,
+            "voxels": totals.voxels, "refused": totals.refused,
+            "busy_seconds": totals.busy_seconds,
+        }),
+    )?;
     out.text(summary(&totals))
 }
 

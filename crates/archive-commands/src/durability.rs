@@ -110,7 +110,7 @@ pub fn durability(args: &DurabilityArgs, out: &Output) -> anyhow::Result<()> {
         rows(args, &geometry).map_err(|error| ExitError::new(Exit::Usage, error.to_string()))?;
     out.text(format_args!("Profile {}\n", geometry.profile))?;
     for row in &rows {
-        out.json(row)?;
+        out.json("durability", row)?;
         out.text(format_args!("{:<46} {:>10}", row.what, row.chance))?;
         if let (Some(simulated), Some(error)) = (&row.simulated, row.relative_error) {
             out.text(format_args!(

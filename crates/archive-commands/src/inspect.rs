@@ -74,7 +74,7 @@ pub fn inspect(args: &InspectArgs, out: &Output) -> anyhow::Result<()> {
     }
     if args.map {
         let map = reader.sector_map(&NoFaults, &mut buffer).with_context(|| shown.clone())?;
-        out.json(&json!({"type": "map", "tracks": map.tracks}))?;
+        out.json("map", &json!({"tracks": map.tracks}))?;
         out.text(picture(&map))?;
     }
     Ok(())
@@ -83,10 +83,13 @@ pub fn inspect(args: &InspectArgs, out: &Output) -> anyhow::Result<()> {
 fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Result<()> {
     let header = reader.header();
     let map = reader.map();
-    out.json(&json!({
-        "type": "header", "header": header, "position": header.position(),
-        "tracks": map.tracks(), "file_bytes": map.file_bytes(),
-    }))?;
+    out.json(
+        "header",
+        &json!({
+            "header": header, "position": header.position(),
+            "tracks": map.tracks(), "file_bytes": map.file_bytes(),
+        }),
+    )?;
     let geometry = &header.geometry;
     let (role, index) = match header.role {
         PlatterRole::Information { index } => ("information", index),
@@ -158,10 +161,13 @@ fn show_files(
 }
 
 fn show_entry(entry: &ListEntry, out: &Output) -> anyhow::Result<()> {
-    out.json(&json!({
-        "type": "body", "body": entry.object, "offset": entry.offset, "bytes": entry.length,
-        "body_offset": entry.body_offset, "body_bytes": entry.body_bytes,
-    }))?;
+    out.json(
+        "body",
+        &json!({
+            "body": entry.object, "offset": entry.offset, "bytes": entry.length,
+            "body_offset": entry.body_offset, "body_bytes": entry.body_bytes,
+        }),
+    )?;
     out.text(format_args!(
         "body {}  at {:>12}  {:>10} of {}",
         entry.object,

@@ -19,7 +19,7 @@ pub(crate) async fn orphans(
     let found = client.orphans().await?;
     if !is_discarding {
         for orphan in &found {
-            out.json(orphan)?;
+            out.json("orphan", orphan)?;
             out.text(show(orphan))?;
         }
         return out.text(total(&found));
@@ -35,7 +35,7 @@ pub(crate) async fn orphans(
     // Remove exactly those that were shown.
     for orphan in &found {
         client.discard_orphan(&orphan.file).await?;
-        out.json(orphan)?;
+        out.json("orphan", orphan)?;
         out.text(format_args!("{} removed", orphan.file))?;
     }
     Ok(())

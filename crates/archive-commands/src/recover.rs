@@ -118,7 +118,7 @@ fn refuse_unnamed(config: &Config, data: &Path) -> anyhow::Result<()> {
 }
 
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
-    out.json(report)?;
+    out.json("recovery", report)?;
     out.text(format_args!(
         "{} in {}, {}, from {} of {} and {} in {} ({})",
         pluralize(report.objects, "object"),

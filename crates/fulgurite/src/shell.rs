@@ -45,7 +45,7 @@ pub(crate) fn completions(
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut root, "fulgurite", &mut script);
     let script = String::from_utf8(script).context("the completions are not UTF-8")?;
-    out.json(&json!({"type": "completions", "shell": args.shell.to_string(), "script": script}))?;
+    out.json("completions", &json!({"shell": args.shell.to_string(), "script": script}))?;
     out.text(script.trim_end())
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn man(args: &ManArgs, mut root: clap::Command, out: &Output) -> anyh
     })?;
     root.build();
     let pages = write_pages(&root, "fulgurite", folder)?;
-    out.json(&json!({"type": "man", "folder": folder.to_string_lossy(), "pages": pages}))?;
+    out.json("man", &json!({"folder": folder.to_string_lossy(), "pages": pages}))?;
     out.text(format_args!("{pages} pages; man -l {}", folder.join("fulgurite.1").display()))
 }
 

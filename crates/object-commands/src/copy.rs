@@ -111,10 +111,13 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
             Ok(etag) => {
                 objects += 1;
                 bytes += item.from.bytes;
-                out.json(&json!({
-                    "type": "object", "from": item.from.key, "key": item.to,
-                    "bytes": item.from.bytes, "etag": etag,
-                }))?;
+                out.json(
+                    "object",
+                    &json!({
+                        "from": item.from.key, "key": item.to,
+                        "bytes": item.from.bytes, "etag": etag,
+                    }),
+                )?;
             }
             Err(error) => failures.add(&bar, &item.from.key, &error),
         }
@@ -123,10 +126,13 @@ async fn run(verb: Verb, args: &CopyArgs, remote: &RemoteArgs, out: &Output) -> 
     .await?;
     bar.finish_and_clear();
     let seconds = started.elapsed().as_secs_f64();
-    out.json(&json!({
-        "type": "summary", "objects": objects, "bytes": bytes, "seconds": seconds,
-        "failed": failures.count(),
-    }))?;
+    out.json(
+        "summary",
+        &json!({
+            "objects": objects, "bytes": bytes, "seconds": seconds,
+            "failed": failures.count(),
+        }),
+    )?;
     let (count, took) = (pluralize(objects, "object"), output::seconds(seconds));
     out.text(format_args!(
         "{} {count}, {} in {took}",

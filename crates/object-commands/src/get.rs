@@ -111,10 +111,13 @@ pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> an
 }
 
 fn show(summary: &GetSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
-    out.json(&json!({
-        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
-        "seconds": summary.seconds, "archived": summary.archived, "failed": failed,
-    }))?;
+    out.json(
+        "summary",
+        &json!({
+            "objects": summary.objects, "bytes": summary.bytes,
+            "seconds": summary.seconds, "archived": summary.archived, "failed": failed,
+        }),
+    )?;
     show_rate(summary.objects, summary.bytes, summary.seconds, out)
 }
 
@@ -143,9 +146,12 @@ async fn get_as(
     let result = client.get_file(&url.bucket, &url.key, path, &|bytes| bar.inc(bytes)).await;
     bar.finish_and_clear();
     let head = result.map_err(|error| explain_archived(error, url))?;
-    out.json(&json!({
-        "type": "object", "key": url.key, "path": path.to_string_lossy(), "bytes": head.bytes,
-    }))?;
+    out.json(
+        "object",
+        &json!({
+            "key": url.key, "path": path.to_string_lossy(), "bytes": head.bytes,
+        }),
+    )?;
     let seconds = started.elapsed().as_secs_f64();
     show(&GetSummary { objects: 1, bytes: head.bytes, seconds, archived: 0 }, 0, out)
 }
@@ -182,10 +188,13 @@ pub(crate) async fn get_all(
     for (index, object) in waiting.enumerate() {
         summary.archived += 1;
         let in_progress = object.restore.is_some();
-        job.out.json(&json!({
-            "type": "archived", "key": object.key, "class": object.class,
-            "restore_in_progress": in_progress,
-        }))?;
+        job.out.json(
+            "archived",
+            &json!({
+                "key": object.key, "class": object.class,
+                "restore_in_progress": in_progress,
+            }),
+        )?;
         if index < limits::FAILURES_SHOWN_MAX && !job.out.is_json() {
             let state = if in_progress { "is being restored" } else { "is archived" };
             bar.suspend(|| note(format_args!("{} {state} ({})", object.key, object.class)));
@@ -197,10 +206,13 @@ pub(crate) async fn get_all(
             Ok(path) => {
                 summary.objects += 1;
                 summary.bytes += object.bytes;
-                job.out.json(&json!({
-                    "type": "object", "key": object.key, "path": path.to_string_lossy(),
-                    "bytes": object.bytes,
-                }))?;
+                job.out.json(
+                    "object",
+                    &json!({
+                        "key": object.key, "path": path.to_string_lossy(),
+                        "bytes": object.bytes,
+                    }),
+                )?;
             }
             Err(error) => failures.add(&bar, &object.key, &error),
         }

@@ -29,7 +29,7 @@ pub(crate) async fn ls(args: &LsArgs, remote: &RemoteArgs, out: &Output) -> anyh
     loop {
         let page = client.list(scope, token.as_deref()).await?;
         for prefix in page.prefixes {
-            out.json(&json!({"type": "prefix", "prefix": prefix}))?;
+            out.json("prefix", &json!({"prefix": prefix}))?;
             let name = style::out(Tone::Strong, &prefix);
             out.text(format_args!("{:>10}  {:12}  {:24}  {name}", "-", "", ""))?;
             prefixes.push(prefix);
@@ -69,7 +69,7 @@ fn explain(url: &S3Url, objects: usize, prefixes: &[String], out: &Output) -> an
 async fn list_buckets(client: &Client, out: &Output) -> anyhow::Result<()> {
     let buckets = client.list_buckets().await?;
     for bucket in &buckets {
-        out.json(&json!({"type": "bucket", "name": bucket.name, "created": bucket.created}))?;
+        out.json("bucket", &json!({"name": bucket.name, "created": bucket.created}))?;
         out.text(format_args!("{:24}  s3://{}", bucket.created, bucket.name))?;
     }
     if buckets.is_empty() && !out.is_json() {
@@ -79,10 +79,13 @@ async fn list_buckets(client: &Client, out: &Output) -> anyhow::Result<()> {
 }
 
 fn print(object: &ListedObject, out: &Output) -> anyhow::Result<()> {
-    out.json(&json!({
-        "type": "object", "key": object.key, "bytes": object.bytes, "class": object.class,
-        "modified": object.modified, "etag": object.etag,
-    }))?;
+    out.json(
+        "object",
+        &json!({
+            "key": object.key, "bytes": object.bytes, "class": object.class,
+            "modified": object.modified, "etag": object.etag,
+        }),
+    )?;
     out.text(format_args!(
         "{:>10}  {:12}  {:24}  {}",
         bytes(object.bytes),

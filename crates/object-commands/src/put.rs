@@ -95,10 +95,13 @@ pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> an
 }
 
 fn show(summary: &PutSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
-    out.json(&json!({
-        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
-        "seconds": summary.seconds, "skipped": summary.skipped, "failed": failed,
-    }))?;
+    out.json(
+        "summary",
+        &json!({
+            "objects": summary.objects, "bytes": summary.bytes,
+            "seconds": summary.seconds, "skipped": summary.skipped, "failed": failed,
+        }),
+    )?;
     show_rate(summary.objects, summary.bytes, summary.seconds, out)
 }
 
@@ -121,9 +124,12 @@ async fn put_input(client: &Client, args: &PutArgs, out: &Output) -> anyhow::Res
         client.put_stream(&url.bucket, &url.key, input, properties, &|bytes| bar.inc(bytes)).await;
     bar.finish_and_clear();
     let put = put?;
-    out.json(&json!({
-        "type": "object", "key": url.key, "path": "-", "bytes": put.bytes, "etag": put.etag,
-    }))?;
+    out.json(
+        "object",
+        &json!({
+            "key": url.key, "path": "-", "bytes": put.bytes, "etag": put.etag,
+        }),
+    )?;
     let seconds = started.elapsed().as_secs_f64();
     show(&PutSummary { objects: 1, bytes: put.bytes, seconds, skipped: 0 }, 0, out)
 }
@@ -159,10 +165,13 @@ pub(crate) async fn put_all(
             Ok(etag) => {
                 summary.objects += 1;
                 summary.bytes += item.bytes;
-                job.out.json(&json!({
-                    "type": "object", "key": item.key, "path": item.path.to_string_lossy(),
-                    "bytes": item.bytes, "etag": etag,
-                }))?;
+                job.out.json(
+                    "object",
+                    &json!({
+                        "key": item.key, "path": item.path.to_string_lossy(),
+                        "bytes": item.bytes, "etag": etag,
+                    }),
+                )?;
             }
             Err(error) => failures.add(&bar, item.path.display(), &error),
         }

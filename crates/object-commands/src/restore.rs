@@ -126,11 +126,14 @@ pub(crate) async fn restore(
         wait_for_restore(&client, url, args.recursive, out.is_json()).await?;
     }
     let seconds = started.elapsed().as_secs_f64();
-    out.json(&json!({
-        "type": "summary", "accepted": counts.accepted, "extended": counts.extended,
-        "in_progress": counts.in_progress, "not_archived": counts.not_archived,
-        "failed": failures.count(), "waited": args.wait, "seconds": seconds,
-    }))?;
+    out.json(
+        "summary",
+        &json!({
+            "accepted": counts.accepted, "extended": counts.extended,
+            "in_progress": counts.in_progress, "not_archived": counts.not_archived,
+            "failed": failures.count(), "waited": args.wait, "seconds": seconds,
+        }),
+    )?;
     out.text(format_args!(
         "{} accepted, {} extended, {} already running, {} not archived",
         counts.accepted, counts.extended, counts.in_progress, counts.not_archived
@@ -196,7 +199,7 @@ pub(crate) async fn restore_all(
                 return Ok(());
             }
         };
-        job.out.json(&json!({"type": "object", "key": key, "state": state}))
+        job.out.json("object", &json!({"key": key, "state": state}))
     })
     .await?;
     bar.finish_and_clear();

@@ -43,7 +43,7 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
     // DELETE of a missing key succeeds in S3; a user wants to know about a typo.
     require_object(&client, url, ADD_RECURSIVE).await?;
     client.delete(&url.bucket, &url.key).await?;
-    out.json(&json!({"type": "deleted", "key": url.key}))?;
+    out.json("deleted", &json!({"key": url.key}))?;
     out.text(format_args!("deleted {url}"))
 }
 
@@ -58,7 +58,7 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     for batch in keys.chunks(fulgurite_client::limits::DELETE_KEYS_MAX) {
         let undeleted = client.delete_many(&url.bucket, batch).await?;
         for key in batch.iter().filter(|key| !undeleted.iter().any(|f| f.key == **key)) {
-            out.json(&json!({"type": "deleted", "key": key}))?;
+            out.json("deleted", &json!({"key": key}))?;
         }
         for failure in undeleted {
             let error = anyhow::anyhow!("{}: {}", failure.code, failure.message);
@@ -68,7 +68,7 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     }
     bar.finish_and_clear();
     let done = keys.len() as u64 - failures.count();
-    out.json(&json!({"type": "summary", "deleted": done, "failed": failures.count()}))?;
+    out.json("summary", &json!({"deleted": done, "failed": failures.count()}))?;
     out.text(format_args!("deleted {}", pluralize(done, "object")))?;
     if url.key.is_empty() && failures.count() == 0 && !out.is_json() {
         out.flush()?;
@@ -88,7 +88,7 @@ pub(crate) async fn make_bucket(
 ) -> anyhow::Result<()> {
     let bucket = bucket_of(&args.url)?;
     let is_new = remote.client()?.create_bucket(bucket).await?;
-    out.json(&json!({"type": "bucket", "name": bucket, "is_new": is_new}))?;
+    out.json("bucket", &json!({"name": bucket, "is_new": is_new}))?;
     out.text(format_args!("{} s3://{bucket}", if is_new { "created" } else { "already exists:" }))
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn remove_bucket(
 ) -> anyhow::Result<()> {
     let bucket = bucket_of(&args.url)?;
     remote.client()?.delete_bucket(bucket).await?;
-    out.json(&json!({"type": "deleted", "bucket": bucket}))?;
+    out.json("deleted", &json!({"bucket": bucket}))?;
     out.text(format_args!("deleted s3://{bucket}"))
 }
 

@@ -100,9 +100,12 @@ pub(crate) async fn status(
         return Err(not_found(url));
     }
     for (state, (objects, bytes)) in &totals {
-        out.json(&json!({
-            "type": "summary", "state": state, "objects": objects, "bytes": bytes,
-        }))?;
+        out.json(
+            "summary",
+            &json!({
+                "state": state, "objects": objects, "bytes": bytes,
+            }),
+        )?;
         let count = pluralize(*objects, "object");
         out.text(format_args!("{}  {count}, {}", state.padded(), output::bytes(*bytes)))?;
     }
@@ -112,10 +115,13 @@ pub(crate) async fn status(
 fn print(object: &ListedObject, out: &Output) -> anyhow::Result<()> {
     let state = state_of(object);
     let expiry = object.restore.as_ref().and_then(|restore| restore.expiry.as_deref());
-    out.json(&json!({
-        "type": "object", "key": object.key, "bytes": object.bytes, "class": object.class,
-        "state": state, "expiry": expiry,
-    }))?;
+    out.json(
+        "object",
+        &json!({
+            "key": object.key, "bytes": object.bytes, "class": object.class,
+            "state": state, "expiry": expiry,
+        }),
+    )?;
     out.text(format_args!(
         "{}  {:12}  {:24}  {:>10}  {}",
         state.padded(),

@@ -49,13 +49,13 @@ impl Output {
         if self.is_json { Ok(()) } else { self.line(line) }
     }
 
-    /// Prints an object with `--json`; prints nothing otherwise.
-    pub fn json(&self, object: &impl Serialize) -> anyhow::Result<()> {
+    /// Prints an object with `--json`, its `type` first; prints nothing otherwise. The object must
+    /// have no field `type` of its own.
+    pub fn json(&self, kind: &'static str, object: &impl Serialize) -> anyhow::Result<()> {
         if !self.is_json {
             return Ok(());
         }
-        let line = serde_json::to_string(object).context("cannot write JSON")?;
-        self.line(line)
+        self.line(typed(kind, object)?)
     }
 
     /// Flushes everything printed so far.
@@ -84,6 +84,17 @@ impl Output {
             written => Ok(written?),
         }
     }
+}
+
+/// Returns an object as JSON, its `type` first.
+fn typed(kind: &'static str, object: &impl Serialize) -> anyhow::Result<String> {
+    #[derive(Serialize)]
+    struct Typed<'a, T> {
+        r#type: &'static str,
+        #[serde(flatten)]
+        object: &'a T,
+    }
+    serde_json::to_string(&Typed { r#type: kind, object }).context("cannot write JSON")
 }
 
 /// Writes a line to standard error, above any progress bar.

@@ -167,7 +167,7 @@ fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
 fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
     let rows = || report.statements.iter().flat_map(|statement| &statement.rows);
     for row in rows() {
-        out.json(row)?;
+        out.json("check", row)?;
         out.text(line(row))?;
     }
     for statement in &report.statements {

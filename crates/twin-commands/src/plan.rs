@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     if let Some(folder) = &args.out {
         write(folder, &plan)?;
     }
-    out.json(&plan.json)?;
+    out.json("twin_plan", &plan.json)?;
     plan.lines.iter().try_for_each(|line| out.text(line))?;
     if !plan.is_found {
         let message = "no candidate meets the objective: allow more in [space], or a longer \

@@ -55,12 +55,12 @@ pub(super) fn replay(args: &ReplayArgs, out: &Output) -> anyhow::Result<()> {
     bar.finish_and_clear();
     if let Some(at) = args.at {
         let snapshot = replayer.library().snapshot();
-        out.json(&json!({ "type": "state", "at_ns": at.as_nanos(), "state": snapshot }))?;
+        out.json("state", &json!({ "at_ns": at.as_nanos(), "state": snapshot }))?;
         out.text(format!("after {}:", seconds(at.as_secs_f64())))?;
         state::print(&snapshot, out)?;
     }
     let summary = replayer.summary();
-    out.json(&json!({ "type": "replay", "replay": summary }))?;
+    out.json("replay", &json!({ "replay": summary }))?;
     if let Some(Divergence { line, expected, found }) = &summary.divergence {
         return Err(diverged(&shown, *line, expected.as_ref(), found.as_ref()));
     }
@@ -96,7 +96,7 @@ fn replay_restores(
         let is_read = matches!(error, restore_log::LogError::Read { .. });
         invalid_input(shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     })?;
-    out.json(&json!({ "type": "replay", "replay": summary }))?;
+    out.json("replay", &json!({ "replay": summary }))?;
     if let Some(restore_log::Divergence { line, expected, found }) = &summary.divergence {
         return Err(diverged(shown, *line, expected.as_ref(), found.as_ref()));
     }
@@ -121,13 +121,15 @@ fn diverged<T: Serialize>(
 }
 
 fn print_step(step: &ReplayedStep, out: &Output) -> anyhow::Result<()> {
-    out.json(&json!({
-        "type": "step",
-        "line": step.line,
-        "t": step.at.as_nanos(),
-        "event": step.event,
-        "outputs": step.outputs,
-    }))?;
+    out.json(
+        "step",
+        &json!({
+            "line": step.line,
+            "at_ns": step.at.as_nanos(),
+            "event": step.event,
+            "outputs": step.outputs,
+        }),
+    )?;
     let at = step.at.since(Instant::ZERO).as_secs_f64();
     out.text(format!("{at:.6} s  {:?}", step.event))?;
     step.outputs.iter().try_for_each(|output| out.text(format!("    {output:?}")))

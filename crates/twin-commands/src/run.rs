@@ -108,7 +108,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         restores: None,
         battery: None,
     };
-    out.json(&scenario)?;
+    out.json("scenario", &scenario)?;
     out.text(toml::to_string(&scenario)?.trim_end())
 }
 
@@ -134,11 +134,11 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     })?;
     bar.finish_and_clear();
     for (run, findings) in runs.results.iter().zip(&runs.findings) {
-        out.json(&json!({ "type": "run", "run": run, "constraints": findings }))?;
+        out.json("run", &json!({ "run": run, "constraints": findings }))?;
     }
     let rows = print(&runs, out)?;
     let (constraints, summary) = (&runs.constraints, &runs.summary);
-    out.json(&json!({ "type": "constraints", "of": constraints, "summary": summary }))?;
+    out.json("constraints", &json!({ "of": constraints, "summary": summary }))?;
     out.text(format!("{:<22}{}", "constraints", summary.line()))?;
     let Some(folder) = &args.report else { return Ok(()) };
     let text = scenario.to_toml()?;
@@ -227,7 +227,7 @@ fn print(runs: &Runs, out: &Output) -> anyhow::Result<Vec<ResultRow>> {
         out.text(format!("{name:<22}{}        {}", wide(&all), wide(&each)))?;
         rows.push(ResultRow { name: (*name).to_owned(), all, each });
     }
-    out.json(&json!({ "type": "medians", "seeds": runs.seeds.len(), "medians": medians }))?;
+    out.json("medians", &json!({ "seeds": runs.seeds.len(), "medians": medians }))?;
     let hashes: Vec<String> = runs.hashes.iter().map(|hash| format!("{hash:016x}")).collect();
     out.text(format!("{:<22}{}", "hash", hashes.join(" ")))?;
     Ok(rows)

@@ -68,7 +68,7 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
         let result = served
             .run(mechanics, seed)
             .map_err(|error| invalid_input(&shown, &error, Exit::Config))?;
-        out.json(&json!({ "type": "served", "served": result }))?;
+        out.json("served", &json!({ "served": result }))?;
         print(&result, out)?;
         let held = result.restores.map_or(result.reads, |restores| restores.all);
         worst = worst.max(tail_difference_percent(&held).abs());

@@ -157,9 +157,12 @@ fn print_json_points(
             .map(|metric| (metric.name.clone(), json!(metric.cells[index])))
             .collect();
         let hashes = &result.hashes[index * seeds..(index + 1) * seeds];
-        out.json(&json!({
-            "type": "point", "at": at, "seeds": result.seeds, "metrics": metrics, "hashes": hashes,
-        }))?;
+        out.json(
+            "point",
+            &json!({
+                "at": at, "seeds": result.seeds, "metrics": metrics, "hashes": hashes,
+            }),
+        )?;
     }
     Ok(())
 }

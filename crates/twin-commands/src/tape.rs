@@ -62,7 +62,7 @@ pub(super) fn tape(args: &TapeArgs, out: &Output) -> anyhow::Result<()> {
     let bar = spinner("simulating", false);
     let result = simulate(args, &library)?;
     bar.finish_and_clear();
-    out.json(&serde_json::json!({ "type": "tape", "tape": result }))?;
+    out.json("tape", &serde_json::json!({ "tape": result }))?;
     print(&result, out)
 }
 

@@ -117,7 +117,7 @@ fn generate(args: &GenerateArgs, out: &Output) -> anyhow::Result<()> {
     });
     write(&args.out, |sink| write_trace(sink, counted))?;
     bar.finish_and_clear();
-    out.json(&json!({ "type": "trace", "reads": count, "bytes": bytes, "file": args.out }))?;
+    out.json("trace", &json!({ "reads": count, "bytes": bytes, "file": args.out }))?;
     out.text(format!("{} reads of {} bytes", group_digits(count), group_digits(bytes)))
 }
 
@@ -135,10 +135,13 @@ fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let reads = trace.reads().len();
     let begin = begin.as_millis();
-    out.json(&json!({
-        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped,
-        "begin_ms": begin, "file": args.out,
-    }))?;
+    out.json(
+        "trace",
+        &json!({
+            "reads": reads, "lines": lines, "skipped": skipped,
+            "begin_ms": begin, "file": args.out,
+        }),
+    )?;
     out.text(format!("{} reads from {} lines", group_digits(reads as u64), group_digits(lines)))?;
     for (reason, count) in skipped {
         out.text(format!("left out {} lines: {reason:?}", group_digits(count)))?;

@@ -127,7 +127,7 @@ pub(super) fn run(args: &LdpcArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 fn show(point: &Point, out: &Output) -> anyhow::Result<()> {
-    out.json(point)?;
+    out.json("ldpc_point", point)?;
     let [low, rate, high] = point.fer;
     out.text(format_args!(
         "SER {:.5}  FER {rate:.2e} [{low:.1e}, {high:.1e}]  BER {:.2e}  {} of {} frames failed, {} \

@@ -76,7 +76,7 @@ pub(super) async fn examine_all(
                     report: None,
                     error: Some(&reason),
                 };
-                out.json(&finding)?;
+                out.json("examined_store", &finding)?;
                 let line = format_args!("{store} was not examined: {reason}");
                 bar.suspend(|| out.text(line))?;
             }
@@ -95,7 +95,8 @@ pub(super) async fn examine_all(
 
 fn print_report(store: &SiteStore, report: &Report, out: &Output) -> anyhow::Result<()> {
     let (site, part) = (store.site(), store.role());
-    out.json(&StoreReport { site, part, report: Some(report), error: None })?;
+    let report_of = StoreReport { site, part, report: Some(report), error: None };
+    out.json("examined_store", &report_of)?;
     for check in &report.checks {
         let outcome = match check.outcome {
             Outcome::Passed => "passed",

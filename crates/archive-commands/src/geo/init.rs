@@ -30,7 +30,7 @@ pub(crate) async fn init(geo: &Geo, out: &Output) -> anyhow::Result<()> {
     let store = GeoStore::init(named.options()).await;
     let map = store.map_err(|error| named.failed(error))?.map();
     let created = Created { name: map.name, epoch: map.epoch, sites: map.sites.len() };
-    out.json(&created)?;
+    out.json("geo_init", &created)?;
     let (passed, sites) = (pluralize(stores.len() as u64, "store"), created.sites as u64);
     out.text(format_args!(
         "namespace {:?} is begun at {}; {passed} passed the doctor",

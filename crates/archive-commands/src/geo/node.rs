@@ -87,7 +87,7 @@ pub(super) async fn node(args: &NodeArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 fn announce(serving: &Serving<'_>, out: &Output) -> anyhow::Result<()> {
-    out.json(serving)?;
+    out.json("geo_node", serving)?;
     let parts = [("table", &serving.table), ("blobs", &serving.blobs)];
     let parts = parts.into_iter().filter_map(|(part, at)| Some(format!("{part} {}", at.as_ref()?)));
     let names = if serving.names.is_empty() {

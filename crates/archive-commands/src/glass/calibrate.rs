@@ -51,12 +51,15 @@ pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()
     let text = statistics.to_json();
     std::fs::write(&args.out, &text)
         .with_context(|| format!("cannot write \"{}\"", args.out.display()))?;
-    out.json(&json!({
-        "type": "calibration", "channel": args.reader.channel, "decoder": decoder,
-        "sectors": args.sectors, "seed": args.seed, "rate": RATE.name(),
-        "symbol_error_rate": errors, "information": information, "failure_rate": failures,
-        "file": args.out, "bytes": text.len(),
-    }))?;
+    out.json(
+        "calibration",
+        &json!({
+            "channel": args.reader.channel, "decoder": decoder,
+            "sectors": args.sectors, "seed": args.seed, "rate": RATE.name(),
+            "symbol_error_rate": errors, "information": information, "failure_rate": failures,
+            "file": args.out, "bytes": text.len(),
+        }),
+    )?;
     let line = |what: &str, interval: &Interval, unit: &str| {
         let Interval { value, low, high } = interval;
         format!("{what:22} {value:.3e}  ({low:.3e} to {high:.3e}){unit}")

@@ -81,7 +81,7 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
     let outcomes = sector(&statistics, args.seed, args.soft_sectors)?;
     let rows = rows(&analog, &drawn, &outcomes, &statistics.failure_rate);
     for row in &rows {
-        out.json(row)?;
+        out.json("comparison", row)?;
     }
     out.text(format!(
         "channel {} (simulated), decoder {decoder}; statistics of {}\n\

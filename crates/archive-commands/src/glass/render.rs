@@ -79,13 +79,16 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let pitch_um = medium.channel.voxels.pitch_um;
     let mut files = draw_images(&args.out, &images)?;
     files.extend(draw_maps(&args.out, shape, pitch_um, &symbols, &found)?);
-    out.json(&json!({
-        "type": "render", "platter": at.platter, "track": args.track, "layer": args.layer,
-        "decoder": decoder, "rows": shape.rows(), "columns": shape.columns(),
-        "symbol_error_rate": score.symbol_error_rate, "information": score.information,
-        "is_read": report.failure.is_none(), "margin": report.margin,
-        "iterations": report.iterations_max, "files": files,
-    }))?;
+    out.json(
+        "render",
+        &json!({
+            "platter": at.platter, "track": args.track, "layer": args.layer,
+            "decoder": decoder, "rows": shape.rows(), "columns": shape.columns(),
+            "symbol_error_rate": score.symbol_error_rate, "information": score.information,
+            "is_read": report.failure.is_none(), "margin": report.margin,
+            "iterations": report.iterations_max, "files": files,
+        }),
+    )?;
     for file in &files {
         out.text(file.display())?;
     }

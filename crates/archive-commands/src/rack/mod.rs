@@ -19,7 +19,7 @@ use crate::config::{Rack, TierConfig};
 pub(crate) async fn init(rack: &TierConfig<Rack>, out: &Output) -> anyhow::Result<()> {
     let was_made = open::is_made(rack);
     let made = open::make(rack).await?;
-    out.json(&made)?;
+    out.json("rack_init", &made)?;
     let (what, disks) = (if was_made { "is whole" } else { "is made" }, made.disks as u64);
     out.text(format_args!("rack {} {what}, of {}", made.rack, pluralize(disks, "disk")))
 }

@@ -158,7 +158,7 @@ async fn run(args: &TierCommand, out: &Output) -> anyhow::Result<()> {
             access::run_with(named, async |tier: &TierAccess| {
                 let spin_ups = tier.ledger().await?;
                 for spin_up in spin_ups.as_array().into_iter().flatten() {
-                    out.json(spin_up)?;
+                    out.json("spin_up", spin_up)?;
                     out.text(show_spin_up(tier.summary().kind, spin_up)?)?;
                 }
                 Ok(())
@@ -168,7 +168,7 @@ async fn run(args: &TierCommand, out: &Output) -> anyhow::Result<()> {
         TierAction::Watch(named) => {
             access::run_with(named, async |tier: &TierAccess| {
                 tier.watch(&mut |name, data| {
-                    out.json(&serde_json::json!({ "event": name, "data": data }))?;
+                    out.json("tier_event", &serde_json::json!({ "event": name, "data": data }))?;
                     out.text(format_args!("{name:<10} {data}"))?;
                     out.flush()
                 })
@@ -223,7 +223,7 @@ async fn list(source: &TierSource, out: &Output) -> anyhow::Result<()> {
         None => list_opened(source).await?,
     };
     for summary in &summaries {
-        out.json(summary)?;
+        out.json("tier", summary)?;
         let TierSummary { name, kind, reasons, unanswered, operations } = summary;
         let health = match (unanswered, reasons.first()) {
             (Some(why), _) => format!("does not answer: {why}"),
@@ -342,7 +342,7 @@ async fn adopt_lost_index(named: &NamedTier) -> anyhow::Result<()> {
 }
 
 fn show_status(tier: &TierSummary, snapshot: &Value, out: &Output) -> anyhow::Result<()> {
-    out.json(snapshot)?;
+    out.json("tier_status", snapshot)?;
     match tier.kind {
         TierKind::Glass => show_glass(snapshot, out),
         TierKind::Rack => rack::show_status(snapshot, out),
@@ -407,7 +407,7 @@ fn show_report(
     report: &Value,
     out: &Output,
 ) -> anyhow::Result<()> {
-    out.json(report)?;
+    out.json("tier_report", report)?;
     match tier.kind {
         TierKind::Glass => show_verified(report, out),
         TierKind::Rack => rack::show_report(&tier.name, operation, report, out),

@@ -20,7 +20,7 @@ pub(crate) async fn init(tomes: &TierConfig<Tome>, out: &Output) -> anyhow::Resu
     let was_made = open::is_made(tomes);
     let made = open::make(tomes).await?;
     let what = if was_made { "is whole" } else { "is made" };
-    out.json(&made)?;
+    out.json("tome_init", &made)?;
     out.text(format_args!("set {} {what}, of {}", made.set, pluralize(made.tomes as u64, "tome")))
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn add(tomes: &TierConfig<Tome>, out: &Output) -> anyhow::Resul
         return Err(ExitError::new(Exit::Config, message).into());
     }
     let made = open::make(tomes).await?;
-    out.json(&made)?;
+    out.json("tome_add", &made)?;
     let (all, added) = (pluralize(made.tomes as u64, "tome"), u64::from(made.added));
     out.text(format_args!("set {} has {all}, {} of them new", made.set, added))?;
     if added == 0 && !out.is_json() {

@@ -87,7 +87,7 @@ impl Report {
 
     /// Prints the report.
     pub(crate) fn show(&self, out: &Output) -> anyhow::Result<()> {
-        out.json(&self.to_json())?;
+        out.json("demo", &self.to_json())?;
         out.text(self.to_text())
     }
 
@@ -95,7 +95,7 @@ impl Report {
         let places: Vec<_> =
             self.places.iter().map(|(key, places)| json!({"key": key, "places": places})).collect();
         json!({
-            "type": "demo", "endpoint": self.endpoint, "seed": self.seed, "folder": self.folder,
+            "endpoint": self.endpoint, "seed": self.seed, "folder": self.folder,
             "objects": self.put.objects, "bytes": self.put.bytes,
             "put_seconds": self.put.seconds, "seal_seconds": self.seal_seconds,
             "restore_seconds": self.restore_seconds, "get_seconds": self.get.seconds,

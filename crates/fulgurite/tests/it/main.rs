@@ -11,3 +11,4 @@ mod server;
 mod systems;
 mod transfers;
 mod twin;
+mod types;

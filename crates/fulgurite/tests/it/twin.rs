@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::process::{fold, fulgurite, transcript};
 
 /// Writes a scenario of a small library for a quarter of an hour.
-fn scenario(folder: &Path) {
+pub(crate) fn scenario(folder: &Path) {
     let output = fulgurite(&["twin", "scenario", "typical"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let text = text

@@ -416,7 +416,7 @@ impl Sync<'_> {
             let undeleted: BTreeMap<String, anyhow::Error> = undeleted;
             for key in batch.iter().filter(|key| !undeleted.contains_key(*key)) {
                 done.deleted += 1;
-                self.out.json(&json!({"type": "deleted", "key": key}))?;
+                self.out.json("deleted", &json!({"key": key}))?;
             }
             for (key, error) in undeleted {
                 failures.add(&bar, key, &error);
@@ -457,15 +457,18 @@ impl Sync<'_> {
             done.objects += 1;
             done.bytes += bytes;
             let reason = reason.name();
-            self.out.json(&json!({
-                "type": "plan", "action": action, "key": key, "bytes": bytes, "reason": reason,
-            }))?;
+            self.out.json(
+                "plan",
+                &json!({
+                    "action": action, "key": key, "bytes": bytes, "reason": reason,
+                }),
+            )?;
             let size = output::bytes(bytes);
             self.out.text(format_args!("{action:6}  {size:>10}  {reason:11}  {key}"))?;
         }
         for key in surplus {
             done.deleted += 1;
-            self.out.json(&json!({"type": "plan", "action": "delete", "key": key}))?;
+            self.out.json("plan", &json!({"action": "delete", "key": key}))?;
             self.out.text(format_args!("{:6}  {:>10}  {:11}  {key}", "delete", "", ""))?;
         }
         Ok(())
@@ -485,12 +488,15 @@ impl Sync<'_> {
         skipped: u64,
         seconds: f64,
     ) -> anyhow::Result<()> {
-        self.out.json(&json!({
-            "type": "summary", "action": self.action(), "objects": done.objects,
-            "bytes": done.bytes, "deleted": done.deleted, "unchanged": changes.unchanged,
-            "archived": done.archived, "restoring": done.restoring, "failed": done.failed,
-            "skipped": skipped, "seconds": seconds, "dry_run": self.args.dry_run,
-        }))?;
+        self.out.json(
+            "summary",
+            &json!({
+                "action": self.action(), "objects": done.objects,
+                "bytes": done.bytes, "deleted": done.deleted, "unchanged": changes.unchanged,
+                "archived": done.archived, "restoring": done.restoring, "failed": done.failed,
+                "skipped": skipped, "seconds": seconds, "dry_run": self.args.dry_run,
+            }),
+        )?;
         let (count, size) = (pluralize(done.objects, "object"), output::bytes(done.bytes));
         let (deleted, same) =
             (output::group_digits(done.deleted), output::group_digits(changes.unchanged));

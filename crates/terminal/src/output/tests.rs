@@ -19,3 +19,10 @@ fn nouns_are_pluralized() {
     assert_eq!(pluralize(1, "key"), "1 key");
     assert_eq!(pluralize(1_000, "body part"), "1,000 body parts");
 }
+
+#[test]
+fn objects_have_their_type_first() {
+    let object = serde_json::json!({"bytes": 3, "key": "a"});
+    assert_eq!(typed("object", &object).unwrap(), r#"{"type":"object","bytes":3,"key":"a"}"#);
+    assert!(typed("list", &[1, 2]).is_err(), "only objects have a type");
+}
