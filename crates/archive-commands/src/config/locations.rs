@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use fulgurite_archive::config::TierName;
+use fulgurite_geo::objects::SiteMap;
 
 use super::rack::Backend;
 use super::tiers::{folder, tiers_folder};
@@ -120,10 +121,20 @@ fn of_tome(name: &TierName, tome: &Tome, data: &Path) -> Result<Vec<Location>, C
     Ok(found)
 }
 
+/// Returns the folder in the namespace, which has the table of each site. Maps of one namespace may
+/// be several files, and differ in sites that were added.
 fn of_geo(geo: &Geo) -> Vec<Location> {
-    let folder = resolve(&geo.map).join(&geo.folder);
+    let map = std::fs::read_to_string(&geo.map).ok().and_then(|text| SiteMap::parse(&text).ok());
+    let tables = |map: SiteMap| {
+        let tables = map.sites.into_iter().filter_map(|site| site.table);
+        tables.map(|table| format!("{}/{}", map.name, table.replace('/', ":")).into()).collect()
+    };
+    // A map that cannot be read is refused when it is opened.
+    let namespaces: Vec<PathBuf> = map.map_or_else(|| vec![resolve(&geo.map)], tables);
+    let folder =
+        |namespace: &PathBuf| Location::other("folder", "geo", &namespace.join(&geo.folder));
     let cache = geo.cache.iter().map(|cache| Location::file("cache", cache));
-    std::iter::once(Location::other("folder", "geo", &folder)).chain(cache).collect()
+    namespaces.iter().map(folder).chain(cache).collect()
 }
 
 fn of_url(url: &str) -> Location {

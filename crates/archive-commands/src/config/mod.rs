@@ -267,6 +267,13 @@ impl Config {
             if !names.insert(name.clone()) {
                 return refuse("tiers", format!("--tier gives \"{name}\" twice"));
             }
+            if self.tiers.get(&name).is_some_and(|known| *known != tier) {
+                let reason = format!(
+                    "--tier gives \"{name}\" other settings than [tiers.{name}]; leave out the flag, \
+                     or give its tier another name"
+                );
+                return refuse("tiers", reason);
+            }
             self.tiers.insert(name, tier);
         }
         Ok(())

@@ -476,8 +476,33 @@ fn invalid_tiers_are_refused_by_name() {
     check_names(&tiers(geo, &other), "setting tiers.b.shared: buckets are shared at tier \"a\"");
 }
 
+/// Two files that are maps of one namespace do not make it two tiers.
 #[test]
-fn flags_add_and_replace_tiers() {
+fn folder_of_a_namespace_belongs_to_one_tier() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = |name: &str| {
+        let address = format!("dir:///srv/{name}");
+        format!("[[sites]]\nname = \"{name}\"\ntable = \"{address}/t\"\nblobs = \"{address}/b\"\n")
+    };
+    let map = |file: &str, namespace: &str, epoch: u32| {
+        let path = folder.path().join(file);
+        let head = format!("name = \"{namespace}\"\nepoch = {epoch}\ndata = 2\nparity = 1\n");
+        let text = head + &["oslo", "rome", "bern"].map(site).concat();
+        fulgurite_geo::objects::SiteMap::parse(&text).unwrap();
+        std::fs::write(&path, text).unwrap();
+        format!("kind = \"geo\"\nmap = \"{}\"", path.display())
+    };
+    let (one, same) = (map("one.toml", "world", 0), map("same.toml", "world", 1));
+    let tiers = |a: &str, b: &str| format!("[tiers.a]\n{a}\n[tiers.b]\n{b}\n");
+    let error = chain(&load(&tiers(&one, &same), &[]).unwrap_err());
+    assert!(error.contains("setting tiers.b.folder: "), "{error}");
+    assert!(error.contains("world") && error.contains("in use by tier \"a\""), "{error}");
+    load(&tiers(&one, &format!("{same}\nfolder = \"other\"")), &[]).unwrap();
+    load(&tiers(&one, &map("other.toml", "other", 0)), &[]).unwrap();
+}
+
+#[test]
+fn flags_add_tiers_and_replace_none() {
     let with = |flags: &[&str]| {
         let tiers = flags.iter().map(|flag| flag.parse::<TierFlag>().unwrap()).collect();
         let overrides = Overrides { tiers, ..Overrides::default() };
@@ -489,6 +514,24 @@ fn flags_add_and_replace_tiers() {
     assert_eq!(kinds, [TierKind::Rack, TierKind::Objects, TierKind::Tome, TierKind::Geo]);
     let error = chain(&with(&["cold=rack:laptop", "cold=rack:shelf"]).unwrap_err());
     assert!(error.contains("gives \"cold\" twice"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fulgurite.toml");
+    std::fs::write(&file, "[tiers.cold]\nkind = \"rack\"\nshape = \"laptop\"\n").unwrap();
+    let over_file = |flag: &str| {
+        let overrides = Overrides { tiers: vec![flag.parse().unwrap()], ..Overrides::default() };
+        Config::load(Some(&file), std::iter::empty(), overrides)
+    };
+    for flag in ["cold=objects:file:///x", "cold=rack:shelf"] {
+        let error = chain(&over_file(flag).unwrap_err());
+        assert!(
+            error.contains("--tier gives \"cold\" other settings than [tiers.cold]"),
+            "{error}"
+        );
+    }
+    assert_eq!(over_file("warm=tome:8").unwrap().tiers.len(), 2);
+    let shown = over_file("warm=tome:8").unwrap().show().unwrap();
+    std::fs::write(&file, shown).unwrap();
+    assert_eq!(over_file("warm=tome:8").unwrap().tiers.len(), 2, "the same settings");
     for wrong in ["cold", "cold=rack", "cold=tape:1", "cold=tome:many", "glass=rack:laptop"] {
         assert!(wrong.parse::<TierFlag>().is_err(), "{wrong}");
     }

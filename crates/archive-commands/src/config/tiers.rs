@@ -153,11 +153,6 @@ impl Tier {
 impl Objects {
     /// Rejects addresses with keys in them: they are shown in logs and in the configuration.
     fn validate(&self) -> Result<(), ConfigError> {
-        let has_keys = |address: &str| {
-            let after = address.split_once("://").map_or("", |(_, after)| after);
-            let host = after.split('/').next().unwrap_or("");
-            host.contains('@') || after.contains('?')
-        };
         let reason = "an address may not have keys in it: set them as variables of the environment";
         if has_keys(&self.url) {
             return refuse("url", reason);
@@ -167,6 +162,13 @@ impl Objects {
         }
         Ok(())
     }
+}
+
+/// Whether a value is an address with keys in it.
+fn has_keys(value: &str) -> bool {
+    let after = value.split_once("://").map_or("", |(_, after)| after);
+    let host = after.split('/').next().unwrap_or("");
+    host.contains('@') || after.contains('?')
 }
 
 /// Returns the directory of a tier, by default DATA/tiers/NAME.
@@ -420,6 +422,12 @@ pub(crate) fn objects(
             return Err(format!("{variable} names no tier of kind objects"));
         };
         let option = variable[prefix(&tier).len()..].to_ascii_lowercase();
+        if !is_secret(&option) && has_keys(&value) {
+            return Err(format!(
+                "{variable} is an address and may not have keys in it: set each as a variable of its \
+                 own"
+            ));
+        }
         if let Some(options) = options.get_mut(&tier) {
             options.options.insert(option, value);
         }
@@ -453,6 +461,9 @@ mod tests {
         let cold = &found[&TierName::new("cold").unwrap()];
         assert_eq!(cold.options["aws_secret_access_key"], "hidden");
         assert!(!format!("{cold:?}").contains("hidden"), "{cold:?}");
+        let address = ("FULGURITE_TIER_COLD_AWS_ENDPOINT", "https://key:hidden@host");
+        let refused = objects(&tier(BTreeMap::new()), variables(&[address])).unwrap_err();
+        assert!(refused.contains(address.0) && !refused.contains("hidden"), "{refused}");
         let wrong =
             objects(&tier(BTreeMap::new()), variables(&[("FULGURITE_TIER_WARM_AWS_REGION", "x")]));
         assert!(wrong.unwrap_err().contains("FULGURITE_TIER_WARM_AWS_REGION"));
