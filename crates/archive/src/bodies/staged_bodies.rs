@@ -211,8 +211,10 @@ fn release(
     let Some((queue, mut object, mut body)) = queued_body(tx, place)? else {
         return Ok(Vec::new());
     };
-    let Place::Log(log) = &mut body.place else { return Ok(Vec::new()) };
-    let Some(Queued::Glass { placed, .. }) = &mut log.queued else { return Ok(Vec::new()) };
+    let Place::Log(log) = &mut body.place else { return Err(not_staged(place)) };
+    let Some(Queued::Glass { placed, .. }) = &mut log.queued else {
+        return Err(not_staged(place));
+    };
     let is_known = placed
         .iter()
         .any(|known| known.platter == shard.platter && known.body_offset == shard.body_offset);
@@ -251,6 +253,12 @@ fn release(
     Ok(freed)
 }
 
+/// Returns the error when a queue row names a body whose own row says otherwise: both change together.
+fn not_staged(place: u64) -> ArchiveError {
+    let what = format!("body number {place} waits for glass, but its row does not say so");
+    ArchiveError::Internal { what }
+}
+
 /// Restarts the age of a body that stays staged. Otherwise the next policy check would seal it
 /// again, and so on until the library is full.
 fn reset_age(tx: &mut Transaction<'_>, place: u64, now: UnixTime) -> Result<()> {
@@ -273,7 +281,7 @@ fn requeue(
         let Place::Log(LoggedBody { queued: Some(Queued::Glass { sequence, .. }), .. }) =
             &mut body.place
         else {
-            continue;
+            return Err(not_staged(place));
         };
         let new = rows::with_totals(tx, |totals| {
             totals.sequence += 1;

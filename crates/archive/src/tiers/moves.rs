@@ -261,7 +261,7 @@ pub(super) async fn claim_tier(
     committer.commit(note).await
 }
 
-/// Records in its row that a body is in its tier. If the body is gone, nothing waits any more.
+/// Records in its row that a body is in its tier. If it does not wait any more, it was deleted.
 fn settle(
     tx: &mut Transaction<'_>,
     tier: &TierName,
@@ -271,21 +271,19 @@ fn settle(
     let mut retired = Retired::default();
     let key = rows::move_key(tier, sequence);
     let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(retired) };
-    if !is_there {
-        // A delete removes the body from this queue, too.
-        let what = format!(
+    // A delete removes the body from this queue, too.
+    let impossible = || ArchiveError::Internal {
+        what: format!(
             "body {} of object {} waits for a tier without staged bytes",
             queue.index, queue.object_id
-        );
-        return Err(ArchiveError::Internal { what });
-    }
+        ),
+    };
     let body_key = rows::body_key(queue.object_id, queue.index);
     let found = (object_of(tx, &queue)?, rows::get::<BodyRow>(tx, BODIES, &body_key)?);
-    let (Some(mut object), Some(mut body)) = found else { return Ok(retired) };
-    if let Some(log) = body.in_log() {
-        retired.remove(tx, log.kind, &log.all_extents())?;
-        schedule_copy_removal(tx, &body)?;
-    }
+    let (Some(mut object), Some(mut body)) = found else { return Err(impossible()) };
+    let log = body.in_log().filter(|_| is_there).ok_or_else(impossible)?;
+    retired.remove(tx, log.kind, &log.all_extents())?;
+    schedule_copy_removal(tx, &body)?;
     body.place = Place::Tier(tier.clone());
     rows::put(tx, BODIES, body_key, &body)?;
     object.bodies_staged -= 1;
