@@ -104,11 +104,12 @@ impl KeyValue for CountingCatalog {
     }
 }
 
-/// Refuses a catalog that was newer before.
+/// Refuses a catalog that was newer before, and one beside the logs of a newer program.
 ///
 /// # Errors
-/// `Unusable` with the evidence and the two ways to proceed.
+/// `Unusable` with the evidence and the two ways to proceed, or `Newer`.
 pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadView) -> Result<()> {
+    file::refuse_newer(paths)?;
     let found = rows::catalog_age(view)?;
     let Some((age, witness)) = newer(paths, archive, found)? else { return Ok(()) };
     let (catalog, data) = (paths.catalog(), paths.root());
@@ -128,6 +129,7 @@ pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadVie
 
 /// Returns the latest run in segments or the mark; no later run may reuse its number.
 pub(crate) fn last_run(paths: &Paths, archive: ArchiveId) -> Result<u64> {
+    file::refuse_newer(paths)?;
     let mark = file::read(paths, archive).map_or(0, |mark| mark.age.run);
     let runs = segments(paths, archive)?.into_iter().map(|(header, _)| header.run);
     Ok(runs.fold(mark, u64::max))
@@ -170,7 +172,7 @@ fn newer(
 }
 
 /// Returns every segment of the archive with a readable header, in its log or among the orphans.
-/// One that cannot be read proves nothing.
+/// One that cannot be read proves nothing; one of a newer program is refused.
 fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, PathBuf)>> {
     let mut found = Vec::new();
     for kind in LogKind::ALL {
@@ -181,11 +183,14 @@ fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, Pat
     let orphans = Orphans::new(paths.root()).list()?;
     found.extend(orphans.into_iter().map(|orphan| (orphan.kind, orphan.number, orphan.path)));
     let with_header = |(kind, number, path): (LogKind, u32, PathBuf)| {
-        let header = read_segment_header(&path).ok().flatten()?;
+        let header = match read_segment_header(&path) {
+            Err(error @ ArchiveError::Newer { .. }) => return Some(Err(error)),
+            read => read.ok().flatten()?,
+        };
         let is_it = (header.archive, header.kind, header.number) == (archive, kind, number);
-        is_it.then_some((header, path))
+        is_it.then_some(Ok((header, path)))
     };
-    Ok(found.into_iter().filter_map(with_header).collect())
+    found.into_iter().filter_map(with_header).collect()
 }
 
 /// Returns the first count of durable batches above `known` in the records at the end of the

@@ -191,6 +191,7 @@ pub fn recover(
     report.steps.salvage = watch.lap();
     let platters = platter_files(&paths.platters())?;
     let segments = logs::segments(&paths)?;
+    logs::refuse_newer(&segments)?;
     let found = || find_archive(&platters, &segments);
     let context = RecoveryContext::open(config, lock, found)?;
     report.steps.keys = watch.lap();

@@ -51,8 +51,7 @@ impl Mark {
     }
 
     fn parse(bytes: &[u8; MARK_LEN], archive: ArchiveId) -> Option<Self> {
-        let has_valid_crc = bytes[CRC_AT..] == crc32c(&bytes[..CRC_AT]).to_le_bytes();
-        let is_mark = bytes.starts_with(MAGIC) && bytes[8] == VERSION && has_valid_crc;
+        let is_mark = has_version(bytes, |version| version == VERSION);
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -62,6 +61,12 @@ impl Mark {
         (is_mark && bytes[16..32] == archive.to_bytes())
             .then(|| Self { age, is_last: bytes[9] == 1 })
     }
+}
+
+/// Whether these are a mark of any version that `accepts`.
+fn has_version(bytes: &[u8; MARK_LEN], accepts: fn(u8) -> bool) -> bool {
+    let has_valid_crc = bytes[CRC_AT..] == crc32c(&bytes[..CRC_AT]).to_le_bytes();
+    bytes.starts_with(MAGIC) && accepts(bytes[8]) && has_valid_crc
 }
 
 /// Writes the marks of this run.
@@ -156,20 +161,36 @@ pub(super) fn read(paths: &Paths, archive: ArchiveId) -> Option<Mark> {
 }
 
 fn newest(paths: &Paths, archive: ArchiveId) -> Option<(usize, Mark)> {
+    let parse = |(place, bytes)| Some((place, Mark::parse(&bytes, archive)?));
+    // If both state the same age, the one from the clean shutdown is newer.
+    read_both(paths).into_iter().filter_map(parse).max_by_key(|(_, mark)| (mark.age, mark.is_last))
+}
+
+/// Refuses marks of a newer program.
+pub(super) fn refuse_newer(paths: &Paths) -> Result<()> {
+    let is_newer =
+        |(_, bytes): &(usize, [u8; MARK_LEN])| has_version(bytes, |found| found > VERSION);
+    let Some((_, bytes)) = read_both(paths).into_iter().find(is_newer) else { return Ok(()) };
+    let path = paths.catalog_mark();
+    let what = format!("\"{}\" has a mark of version {}", path.display(), bytes[8]);
+    Err(ArchiveError::Newer { what })
+}
+
+/// Returns the bytes in the place of each mark, as far as they can be read.
+fn read_both(paths: &Paths) -> Vec<(usize, [u8; MARK_LEN])> {
     let path = paths.catalog_mark();
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "cannot read the catalog mark");
-            return None;
+            return Vec::new();
         }
     };
-    let mark_at = |place: usize| {
+    let bytes_at = |place: usize| {
         let mut bytes = [0; MARK_LEN];
         file.read_exact_at(&mut bytes, PLACES[place]).ok()?;
-        Some((place, Mark::parse(&bytes, archive)?))
+        Some((place, bytes))
     };
-    // If both state the same age, the one from the clean shutdown is newer.
-    (0..PLACES.len()).filter_map(mark_at).max_by_key(|(_, mark)| (mark.age, mark.is_last))
+    (0..PLACES.len()).filter_map(bytes_at).collect()
 }

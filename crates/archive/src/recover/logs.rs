@@ -17,7 +17,7 @@ use crate::bodies::entry::{Entry as ObjectEntry, PartEntry};
 use crate::bodies::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::bodies::log::orphans::Orphans;
 use crate::bodies::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
-use crate::bodies::log::scan::{ScannedRecord, SegmentScan};
+use crate::bodies::log::scan::{ScannedRecord, SegmentScan, read_segment_header};
 use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
 use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::directory::Paths;
@@ -145,6 +145,15 @@ impl Segment {
 pub(crate) fn archive_of(segment: &Segment) -> Option<ArchiveId> {
     let scan = SegmentScan::open(&segment.path, segment.kind, segment.number).ok()?;
     scan.header().map(|header| header.archive)
+}
+
+/// Refuses segments of a newer program, whose bodies this one does not find.
+pub(crate) fn refuse_newer(segments: &[Segment]) -> Result<()> {
+    segments.iter().try_for_each(|segment| match read_segment_header(&segment.path) {
+        Err(error @ ArchiveError::Newer { .. }) => Err(error),
+        // One that cannot be read is reported when it is scanned.
+        Ok(_) | Err(_) => Ok(()),
+    })
 }
 
 /// Moves a segment from its log to the orphans.
@@ -277,6 +286,9 @@ fn framing(header: &RecordHeader, content: u64) -> impl Iterator<Item = Extent> 
 
 /// Returns the bodies of `wanted` that have an entry in a segment of `run` or of an unknown run.
 /// They may be acknowledged uploads whose catalog rows are missing.
+///
+/// # Errors
+/// `Newer` when a newer program wrote records that may be their entries.
 pub(crate) fn with_entries(
     data: &Path,
     wanted: &BTreeSet<ObjectId>,
@@ -299,6 +311,7 @@ pub(crate) fn with_entries(
                 found.insert(header.body);
             }
         }
+        scan.refuse_newer()?;
     }
     Ok(found)
 }

@@ -1,6 +1,6 @@
 //! An archive in a temporary directory, with platters small enough to fill many.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -118,6 +118,14 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Returns the files of a data directory with their bytes, without those of the catalog: its store
+/// merges tables whenever it is open.
+pub(crate) fn content(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let catalog = data.join("catalog");
+    let read = |path: PathBuf| (path.clone(), std::fs::read(path).unwrap());
+    files(data).into_iter().filter(|path| !path.starts_with(&catalog)).map(read).collect()
 }
 
 /// Short methods for client operations.

@@ -15,6 +15,7 @@ mod library;
 mod life;
 mod mediums;
 mod model;
+mod newer_logs;
 mod older_catalog;
 mod older_tier;
 mod orphans;

@@ -175,6 +175,19 @@ impl RecordHeader {
     }
 }
 
+/// Returns the version in the header of a segment that a newer program wrote. Every version has magic,
+/// version and CRC in the same places.
+pub(super) fn newer_segment(bytes: &[u8; HEADER_LEN]) -> Option<u8> {
+    let is_newer = bytes.starts_with(SEGMENT_MAGIC) && bytes[8] > VERSION && has_valid_crc(bytes);
+    is_newer.then_some(bytes[8])
+}
+
+/// The same for the header of a record.
+pub(super) fn newer_record(bytes: &[u8; HEADER_LEN]) -> Option<u8> {
+    let is_newer = bytes.starts_with(RECORD_MAGIC) && bytes[4] > VERSION && has_valid_crc(bytes);
+    is_newer.then_some(bytes[4])
+}
+
 /// Whether a header could begin here: a cheap check that a scan makes before it computes a CRC.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
     bytes.starts_with(RECORD_MAGIC)

@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 use fulgurite_codes::crc32c;
 
 use super::LogKind;
-use super::record::{HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, SegmentHeader, may_begin};
+use super::record::{
+    HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, SegmentHeader, may_begin, newer_record,
+    newer_segment,
+};
 use crate::limits::{ENTRY_RECORD_BYTES_MAX, SCAN_BUFFER_BYTES};
 use crate::{ArchiveError, Result};
 
@@ -63,15 +66,29 @@ pub(crate) struct SegmentScan {
     /// Offset from which the next header is searched.
     at: u64,
     unrecognized_bytes: u64,
+    newer: Option<u8>,
+}
+
+fn newer(path: &Path, version: u8) -> ArchiveError {
+    let what = format!("\"{}\" has records of version {version}", path.display());
+    ArchiveError::Newer { what }
 }
 
 /// Reads the header of the segment at `path`; `None` when it is missing or damaged.
+///
+/// # Errors
+/// `Newer` when a newer program wrote it.
 pub(crate) fn read_segment_header(path: &Path) -> Result<Option<SegmentHeader>> {
     let file = File::open(path).map_err(ArchiveError::io("open", path))?;
     let mut bytes = [0; HEADER_LEN];
     // An unreadable header counts as missing.
-    let is_read = file.read_exact_at(&mut bytes, 0).is_ok();
-    Ok(if is_read { SegmentHeader::parse(&bytes) } else { None })
+    if file.read_exact_at(&mut bytes, 0).is_err() {
+        return Ok(None);
+    }
+    match newer_segment(&bytes) {
+        Some(version) => Err(newer(path, version)),
+        None => Ok(SegmentHeader::parse(&bytes)),
+    }
 }
 
 impl SegmentScan {
@@ -90,6 +107,7 @@ impl SegmentScan {
             buffer_at: 0,
             at: 0,
             unrecognized_bytes: 0,
+            newer: None,
         };
         scan.header = scan.read_header()?;
         scan.at = HEADER_BYTES;
@@ -109,6 +127,14 @@ impl SegmentScan {
     /// Returns the bytes so far that are neither records nor zeros: torn or damaged.
     pub(crate) const fn unrecognized_bytes(&self) -> u64 {
         self.unrecognized_bytes
+    }
+
+    /// Refuses records of a newer program among those so far: it may have acknowledged their bodies.
+    ///
+    /// # Errors
+    /// `Newer` with their version.
+    pub(crate) fn refuse_newer(&self) -> Result<()> {
+        self.newer.map_or(Ok(()), |version| Err(newer(&self.path, version)))
     }
 
     fn read_header(&mut self) -> Result<Option<SegmentHeader>> {
@@ -143,20 +169,23 @@ impl SegmentScan {
     /// Finds the first header in the window; moves `at` to it, or past the window.
     fn find_in_window(&mut self) -> Option<RecordHeader> {
         let (mut at, mut unrecognized) = (self.at, 0);
-        let mut found = None;
+        let (mut found, mut newer) = (None, None);
         for unit in self.window().as_chunks::<HEADER_LEN>().0 {
-            if may_begin(unit)
-                && let Some(header) = RecordHeader::parse(unit, at)
-                && (header.log, header.segment) == (self.kind, self.number)
-            {
-                found = Some(header);
-                break;
+            if may_begin(unit) {
+                if let Some(header) = RecordHeader::parse(unit, at)
+                    && (header.log, header.segment) == (self.kind, self.number)
+                {
+                    found = Some(header);
+                    break;
+                }
+                newer = newer.or_else(|| newer_record(unit));
             }
             at += HEADER_BYTES;
             unrecognized += if *unit == [0; HEADER_LEN] { 0 } else { HEADER_BYTES };
         }
         self.at = at;
         self.unrecognized_bytes += unrecognized;
+        self.newer = self.newer.or(newer);
         found
     }
 

@@ -220,3 +220,21 @@ fn tail_scan_finds_every_record_that_begins_in_it() {
         assert_eq!(scan.next_record().unwrap(), None, "{bytes} bytes");
     }
 }
+
+#[test]
+fn records_of_a_newer_program_are_noticed() {
+    let mut segment = Segment::new().header(2);
+    segment.entry(1, b"known");
+    let newer = segment.entry(2, b"newer");
+    let mut bytes = newer.encode();
+    bytes[4] += 1;
+    let crc = crc32c(&bytes[..60]).to_le_bytes();
+    bytes[60..].copy_from_slice(&crc);
+    segment.file.write_all_at(&bytes, newer.offset).unwrap();
+    let mut scan = SegmentScan::open(&segment.path, LogKind::Staging, NUMBER).unwrap();
+    let first = scan.next_record().unwrap().map(|record| record.header().body);
+    assert_eq!(first, Some(ObjectId::from_bytes([1; 16])));
+    scan.refuse_newer().unwrap();
+    assert!(scan.next_record().unwrap().is_none());
+    assert!(matches!(scan.refuse_newer(), Err(ArchiveError::Newer { .. })));
+}
