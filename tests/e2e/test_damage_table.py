@@ -35,6 +35,8 @@ HEADINGS = ["file", "damage", "a start", "what is seen", "lost", "what to do"]
 NOTHING = "nothing"
 RECOVER = "`fulgurite recover`"
 MOVE_AND_RECOVER = "move `catalog` away, `fulgurite recover`"
+# Everything was recovered; with 12, keys are left that may be of uploads that a kill cut short.
+RECOVERED = (0, 12)
 SALVAGE = "`fulgurite recover --salvage`"
 BRING_BACK = "bring it back"
 REMOVE = "remove it"
@@ -167,7 +169,7 @@ def measure(make: object, file: str, how: str) -> Row:
             other = make(file)  # type: ignore[operator]
             other.damage(how)
             start_or_code(other.server)
-            if other.recover(todo) == 0:
+            if other.recover(todo) in RECOVERED:
                 served, left = other.outcome()
                 if left == NOTHING:
                     return Row(file, how, start, seen, NOTHING, todo)
@@ -220,7 +222,7 @@ def test_row(patients: object, row: Row) -> None:
         patient.remove()
         assert patient.outcome() == ("serves", row.lost)
     if RECOVER in row.todo or SALVAGE in row.todo:
-        assert patient.recover(row.todo) == 0
+        assert patient.recover(row.todo) in RECOVERED
         assert patient.outcome() == ("serves", row.lost)
 
 
@@ -241,7 +243,7 @@ def test_one_bit_of_any_table(patients: object, example: Example) -> None:
         log = patient.server.log.read_text(encoding="utf-8", errors="replace")
         assert f"ends with {code}" == row.start, f"{table}: {log}"
         assert row.seen.strip("`") in log, table
-        assert patient.recover(row.todo) == 0, table
+        assert patient.recover(row.todo) in RECOVERED, table
         assert patient.outcome() == ("serves", row.lost), table
         patient.server.kill()
         shutil.rmtree(patient.server.folder)

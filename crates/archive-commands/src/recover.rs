@@ -4,11 +4,13 @@
 //! The archive does the work; this command finds its inputs and reports. Platters stored elsewhere
 //! (a copy, another site) are brought into the data directory first.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
+use fulgurite_archive::config::TierName;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, note, pluralize, rate, seconds};
@@ -36,6 +38,10 @@ pub struct RecoverArgs {
     /// Of several objects with one name show the earliest, not the last
     #[arg(long)]
     earliest: bool,
+    /// Recover without a tier that the old catalog names, or that is in DATA/tiers: objects in it
+    /// are not recovered, but keep their keys; can be repeated
+    #[arg(long, value_name = "NAME", value_parser = tier_name)]
+    without_tier: Vec<TierName>,
     /// Master key file, if it is not DATA/keys/master.key
     #[arg(long, value_name = "FILE")]
     master_key: Option<PathBuf>,
@@ -46,21 +52,27 @@ pub struct RecoverArgs {
     tiers: TierArgs,
 }
 
+fn tier_name(name: &str) -> Result<TierName, String> {
+    TierName::new(name).map_err(|error| error.to_string())
+}
+
 /// Runs `recover`.
 pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     restrict_umask();
     let overrides = Overrides { tiers: args.tiers.tier.clone(), ..Overrides::default() };
     let config = Config::load(args.config.as_deref(), process_environment(), overrides)?;
+    let without_tiers: BTreeSet<TierName> = args.without_tier.iter().cloned().collect();
+    refuse_left_out(&config, &without_tiers)?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
         return Err(ExitError::new(Exit::NotFound, message).into());
     }
     config.check_tiers(&args.data)?;
+    refuse_unnamed(&config, &args.data, &without_tiers)?;
     if let Some(from) = &args.platters {
         let imported = import_platters(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", pluralize(imported, "platter")));
     }
-    refuse_unnamed(&config, &args.data)?;
     // The runtime has to live as long as the tiers are used.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let tiers = runtime.block_on(open_tiers(&config, &args.data))?;
@@ -69,7 +81,8 @@ pub fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         config.master_key = Some(file.clone());
     }
     let bar = Mutex::new(count_bar("recover", 0, out.is_json()));
-    let options = RecoverOptions { salvage: args.salvage, earliest: args.earliest };
+    let (salvage, earliest) = (args.salvage, args.earliest);
+    let options = RecoverOptions { salvage, earliest, without_tiers };
     let report = fulgurite_archive::recover(config, options, &|progress| {
         let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.set_length(progress.platters_total);
@@ -98,18 +111,36 @@ async fn open_tiers(config: &Config, data: &Path) -> anyhow::Result<OpenTiers> {
     Ok(tiers)
 }
 
+/// Returns an error if a tier is configured and to be left out: classes may go to it.
+fn refuse_left_out(config: &Config, left_out: &BTreeSet<TierName>) -> anyhow::Result<()> {
+    let Some(name) = left_out.iter().find(|name| config.tiers.contains_key(*name)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "--without-tier {name}: the configuration has this tier; remove it there, or leave out the \
+         flag"
+    );
+    Err(ExitError::new(Exit::Config, message).into())
+}
+
 /// Returns an error if a tier exists that nothing names, because its objects would not be
 /// recovered.
-fn refuse_unnamed(config: &Config, data: &Path) -> anyhow::Result<()> {
+fn refuse_unnamed(
+    config: &Config,
+    data: &Path,
+    left_out: &BTreeSet<TierName>,
+) -> anyhow::Result<()> {
     let Ok(folders) = fs::read_dir(tiers_folder(data)) else { return Ok(()) };
     for folder in folders {
         let folder = folder?;
         let name = folder.file_name();
-        if config.tiers.keys().all(|known| name != known.as_str()) {
+        if config.tiers.keys().chain(left_out).all(|known| name != known.as_str()) {
             let message = format!(
-                "there is a tier in \"{}\", which nothing names: give --config FILE, or --tier as \
-                 to serve; what is in it would not come back",
-                folder.path().display()
+                "there is a tier in \"{}\", which nothing names: pass --config FILE, or --tier as \
+                 to serve. What is in a tier that is left out is not recovered, but keeps its keys; \
+                 to leave it out, pass --without-tier {}",
+                folder.path().display(),
+                name.display()
             );
             return Err(ExitError::new(Exit::Config, message).into());
         }
@@ -154,8 +185,8 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         (
             report.keys_unexplained,
             "key",
-            "of bodies that are nowhere: uploads that a crash cut short, or platters and segments \
-             that are not here",
+            "of bodies that are nowhere: uploads that a crash cut short, or bodies in tiers, \
+             platters and segments that are not here; the keys are kept",
         ),
         (
             report.set_aside,
@@ -187,10 +218,20 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     verdict(report)
 }
 
-/// Returns the exit code: losses are an error, unconfirmed objects are not.
+/// Returns the exit code: losses are an error, and so are keys without bodies, which may be losses.
+/// Unconfirmed objects are not.
 fn verdict(report: &RecoverReport) -> anyhow::Result<()> {
     if report.incomplete == 0 && report.unusable.is_empty() {
-        return Ok(());
+        if report.keys_unexplained == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "{} without a body: was a tier left out, or are platters or segments missing? Bring \
+             them back, and run `fulgurite recover --salvage`. If nothing is missing, these are \
+             uploads that a crash cut short",
+            pluralize(report.keys_unexplained, "key")
+        );
+        return Err(ExitError::new(Exit::KeysWithoutBodies, message).into());
     }
     let message = format!(
         "{} incomplete; {} not usable",

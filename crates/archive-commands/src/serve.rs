@@ -1,10 +1,14 @@
 //! `serve`: an archive and its gateway in one process, from start to graceful stop.
 //!
 //! ```text
-//! tiers -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
-//!                                      SIGINT   stop: requests, archive, tiers, file
+//! checks, address -> credentials -> tiers -> lock and open DATA -> listen -> server.json -> until
+//!                                  SIGTERM or SIGINT   stop: requests, archive, tiers, file
 //! ```
+//!
+//! What can be refused is refused by the checks, before anything is created: a new tier, or a data
+//! directory with nothing in it, would be in the way of the next start or of a recovery.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -13,11 +17,11 @@ use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
-    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff,
+    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff, TierName,
 };
 use fulgurite_client::credentials::{self, KeyOrigin, KeyPair};
 use fulgurite_client::server_file::{ServerFile, create_operator_keys, remove_operator_keys};
-use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
+use fulgurite_gateway::{BoundAddress, Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
@@ -82,12 +86,13 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     let data = &args.data;
     config.check_tiers(data)?;
     descriptors::raise()?;
+    let Checked { config, added, address } = check(args, config).await?;
     make_folder(data)?;
     // Before anything is announced: from now on a signal causes a graceful stop.
     let (mut terminate, mut interrupt) = signals()?;
     let is_first = !data.join("archive.json").exists();
     let (keys, origin) = keys(args)?;
-    let (archive, tiers) = open_with_tiers(&config, data).await?;
+    let (archive, tiers) = open_with_tiers(&config, data, &added).await?;
     if origin == KeyOrigin::New && !is_first {
         warn_of_new_keys(data);
     }
@@ -99,7 +104,8 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
         }
     };
     let (operator, operator_file) = operator.unzip();
-    let running = listen(&config, data, &keys, operator.as_ref(), (archive, tiers)).await?;
+    let key_pairs = (&keys, operator.as_ref());
+    let running = listen(&config, data, key_pairs, (archive, tiers), address).await?;
     let file = ServerFile {
         endpoint: running.endpoint.clone(),
         pid: std::process::id(),
@@ -133,11 +139,48 @@ async fn run(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
     }
 }
 
+/// A start that was not refused.
+struct Checked {
+    config: Config,
+    /// Tiers to create.
+    added: BTreeSet<TierName>,
+    /// The address to listen on.
+    address: BoundAddress,
+}
+
+/// Refuses what this start would refuse later. Creates nothing, but binds the address.
+async fn check(args: &ServeArgs, config: Config) -> anyhow::Result<Checked> {
+    let (data, keys) = (args.data.clone(), provided_keys(args));
+    // The tiers' files are read, and the catalog if there is a tier to create.
+    let checks = move || {
+        if let Some(keys) = keys {
+            Credentials::new(&keys.access_key, &keys.secret_key)?;
+        }
+        fulgurite_gateway::check(config.domain.as_deref(), tls(&config, &data).as_ref())?;
+        let mut added = BTreeSet::new();
+        for (name, tier) in &config.tiers {
+            if tier::check(name, tier, &data)? {
+                added.insert(name.clone());
+            }
+        }
+        let archive = archive_config(&config, &data, &OpenTiers::new())?;
+        let archive = ArchiveConfig { tiers: tier::unopened(&config)?, ..archive };
+        Archive::check(&archive, !added.is_empty())?;
+        let address = BoundAddress::new(config.listen)?;
+        Ok(Checked { config, added, address })
+    };
+    tokio::task::spawn_blocking(checks).await?
+}
+
+fn provided_keys(args: &ServeArgs) -> Option<KeyPair> {
+    let (access_key, secret_key) = (args.access_key.clone()?, args.secret_key.clone()?);
+    Some(KeyPair { access_key, secret_key })
+}
+
 /// Returns the keys of the server, and where they came from.
 fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
-    if let (Some(access_key), Some(secret_key)) = (&args.access_key, &args.secret_key) {
-        let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
-        return Ok((KeyPair { access_key, secret_key }, KeyOrigin::Provided));
+    if let Some(keys) = provided_keys(args) {
+        return Ok((keys, KeyOrigin::Provided));
     }
     let (keys, is_new) = credentials::read_or_generate(&args.data)?;
     Ok((keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored }))
@@ -180,7 +223,7 @@ pub fn open<'a>(
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, tiers)?).await?) })
 }
 
-/// Opens an existing archive with its tiers, for an operator's command.
+/// Opens an existing archive with its tiers, for an operator's command; no tier is created.
 pub(crate) async fn open_existing(
     config: &Config,
     data: &Path,
@@ -189,7 +232,15 @@ pub(crate) async fn open_existing(
         let message = format!("there is no archive in \"{}\"", data.display());
         return Err(ExitError::new(Exit::NotFound, message).into());
     }
-    open_with_tiers(config, data).await
+    let mut tiers = OpenTiers::new();
+    let opened = async {
+        for (name, settings) in &config.tiers {
+            tiers.insert(name.clone(), tier::open(name, settings, data).await?);
+        }
+        open(config, data, &tiers).await
+    };
+    let opened = opened.await;
+    close_unless_opened(opened, tiers).await
 }
 
 /// Stops an archive, then its tiers.
@@ -202,16 +253,32 @@ pub(crate) async fn close(archive: &Archive, tiers: OpenTiers) -> anyhow::Result
     Ok(stopped?)
 }
 
-/// Opens the tiers first, because they are tiers of the archive.
-async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, OpenTiers)> {
+/// Opens the tiers first, because they are tiers of the archive; of these the ones to create come
+/// last, so that none is created if another does not open.
+async fn open_with_tiers(
+    config: &Config,
+    data: &Path,
+    added: &BTreeSet<TierName>,
+) -> anyhow::Result<(Archive, OpenTiers)> {
     let mut tiers = OpenTiers::new();
     let opened = async {
-        for (name, tier) in &config.tiers {
+        let (last, first): (Vec<_>, Vec<_>) =
+            config.tiers.iter().partition(|(name, _)| added.contains(name));
+        for (name, tier) in first.into_iter().chain(last) {
             tiers.insert(name.clone(), tier::open_for_serve(name, tier, data).await?);
         }
         open(config, data, &tiers).await
     };
-    match opened.await {
+    let opened = opened.await;
+    close_unless_opened(opened, tiers).await
+}
+
+/// Closes the tiers if the archive over them did not open.
+async fn close_unless_opened(
+    opened: anyhow::Result<Archive>,
+    tiers: OpenTiers,
+) -> anyhow::Result<(Archive, OpenTiers)> {
+    match opened {
         Ok(archive) => Ok((archive, tiers)),
         Err(error) => {
             tier::close(tiers).await;
@@ -220,23 +287,23 @@ async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archiv
     }
 }
 
-/// Binds the gateway to `archive` and starts it.
+/// Starts the gateway to `archive` on an address, with the keys of clients and of the operator.
 pub fn listen<'a>(
     config: &'a Config,
     data: &'a Path,
-    keys: &'a KeyPair,
-    operator: Option<&'a KeyPair>,
+    keys: (&'a KeyPair, Option<&'a KeyPair>),
     opened: (Archive, OpenTiers),
+    address: BoundAddress,
 ) -> CommandFuture<'a, RunningServer> {
-    Box::pin(bind_and_serve(config, data, keys, operator, opened))
+    Box::pin(listen_and_serve(config, data, keys, opened, address))
 }
 
-async fn bind_and_serve(
+async fn listen_and_serve(
     config: &Config,
     data: &Path,
-    keys: &KeyPair,
-    operator: Option<&KeyPair>,
+    (keys, operator): (&KeyPair, Option<&KeyPair>),
     (archive, tiers): (Archive, OpenTiers),
+    address: BoundAddress,
 ) -> anyhow::Result<RunningServer> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
@@ -246,17 +313,8 @@ async fn bind_and_serve(
     server.tiers = tier::operated(&tiers);
     server.nonces = Some(data.join("operator.nonces"));
     server.limits = Limits::for_descriptors(descriptors::limit());
-    server.tls = match &config.tls {
-        TlsChoice::Off => None,
-        TlsChoice::Auto => {
-            let names = config.domain.iter().flat_map(|d| [d.clone(), format!("*.{d}")]).collect();
-            Some(TlsConfig::Auto { directory: data.join("tls"), names })
-        }
-        TlsChoice::Files { certificate, key } => {
-            Some(TlsConfig::Files { cert: certificate.clone(), key: key.clone() })
-        }
-    };
-    let server = match fulgurite_gateway::bind(server, archive.clone()).await {
+    server.tls = tls(config, data);
+    let server = match fulgurite_gateway::listen(address, server, archive.clone()).await {
         Ok(server) => server,
         Err(error) => {
             let _ = archive.stop().await;
@@ -293,6 +351,20 @@ impl RunningServer {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
         close(&self.archive, self.tiers).await
+    }
+}
+
+/// Returns where the keys for TLS come from.
+fn tls(config: &Config, data: &Path) -> Option<TlsConfig> {
+    match &config.tls {
+        TlsChoice::Off => None,
+        TlsChoice::Auto => {
+            let names = config.domain.iter().flat_map(|d| [d.clone(), format!("*.{d}")]).collect();
+            Some(TlsConfig::Auto { directory: data.join("tls"), names })
+        }
+        TlsChoice::Files { certificate, key } => {
+            Some(TlsConfig::Files { cert: certificate.clone(), key: key.clone() })
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A first start is killed at every step of what it creates: keys, rack, tomes, archive and
-//! certificate. The next start continues, and completes all of it.
+//! certificate. The next start continues, and completes all of it. A start that is refused creates
+//! nothing.
 //!
 //! It runs itself as the process that is killed, so it has its own `main`.
 
@@ -87,6 +88,7 @@ fn main() {
     }
     // Servers inherit this umask, and must still create nothing that others may read.
     rustix::process::umask(rustix::fs::Mode::empty());
+    refused_starts_create_nothing();
     for (point, passages) in POINTS {
         for passage in passages {
             let context = format!("killed at {point}, passage {passage}");
@@ -107,6 +109,40 @@ fn main() {
         }
     });
     disks_of_a_lost_index_are_not_reused();
+}
+
+/// The address in use, a second tier that does not open, TLS files that are missing: nothing is
+/// created, not even the data directory. With an archive there, no new tier is.
+fn refused_starts_create_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let refused = |arguments: &[&str]| {
+        let mut server = command(&data, None).args(arguments).spawn().unwrap();
+        let status = server.wait().unwrap();
+        let errors = read_stderr(&mut server);
+        assert!(!status.success(), "{arguments:?}: {errors}");
+        errors
+    };
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (cold, gone) = ("cold=rack:laptop", "sites=geo:/nowhere/map.toml");
+    let free = ["--listen", "127.0.0.1:0"];
+    let errors = refused(&["--tier", cold, "--listen", &address]);
+    assert!(errors.contains(&format!("cannot listen on {address}")), "{errors}");
+    assert!(errors.contains("--listen"), "{errors}");
+    let errors = refused(&[&free[..], &["--tier", cold, "--tier", gone]].concat());
+    assert!(errors.contains("/nowhere/map.toml"), "{errors}");
+    let errors =
+        refused(&[&free[..], &["--tier", cold, "--tls", "/nowhere/c,/nowhere/k"]].concat());
+    assert!(errors.contains("/nowhere/c"), "{errors}");
+    assert!(!data.exists());
+    kill_at(&data, "server.json");
+    std::fs::rename(data.join("catalog"), data.join("away")).unwrap();
+    std::fs::write(data.join("platters/00.glass"), b"").unwrap();
+    let tiers = ["--tier", "tomes=tome:8", "--tier", cold];
+    let errors = refused(&[&free[..], &tiers].concat());
+    assert!(errors.contains("the catalog is missing"), "{errors}");
+    assert!(!data.join("tiers/cold").exists());
 }
 
 /// An index without a rack id is left by a killed start, but also when an index was emptied: the
@@ -161,18 +197,24 @@ fn check(context: &str, cut_short: impl FnOnce(&Path)) {
 }
 
 fn start(data: &Path, point: Option<&str>) -> Child {
+    let mut command = command(data, point);
+    command.args(["--listen", "127.0.0.1:0", "--tls", "auto"]);
+    command.args(["--tier", "rack=rack:laptop", "--tier", &format!("tomes=tome:{TOMES}")]);
+    command.spawn().unwrap()
+}
+
+fn command(data: &Path, point: Option<&str>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("FULGURITE_") {
             command.env_remove(&name);
         }
     }
-    command.args([SERVER, "--listen", "127.0.0.1:0", "--profile", "demo", "--tls", "auto"]);
-    command.args(["--tier", "rack=rack:laptop", "--tier", &format!("tomes=tome:{TOMES}")]);
+    command.args([SERVER, "--profile", "demo"]);
     command.arg("--data").arg(data);
     command.env("FULGURITE_FAIL_POINT", point.unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
+    command
 }
 
 /// Starts, and kills the server as soon as a path exists.

@@ -1,5 +1,6 @@
 //! The archive's API for its front ends.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use futures::future::BoxFuture;
 
 use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
+use crate::directory::{Paths, is_empty_dir, shared_key};
 use crate::jobs::{VerifyScope, Workers};
 use crate::model::names::{BucketName, ObjectKey};
 use crate::model::object::{
@@ -26,12 +28,14 @@ use crate::objects::parts;
 use crate::objects::put;
 use crate::objects::put::LocalWriter;
 use crate::objects::read;
+use crate::permissions::refuse_world_readable;
 use crate::restore::RestoreWatch;
 use crate::shared::{self, SharedBuckets};
-use crate::state::ArchiveState;
+use crate::state::{self, ArchiveState};
 use crate::status::{
     MoveReport, OrphanedSegment, SealReport, ShardLocation, Status, VerifiedPlatter, VerifyReport,
 };
+use crate::tiers::refuse_missing_unopened;
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, restore, status};
 
@@ -61,6 +65,30 @@ impl Archive {
     /// When the directory is in use, damaged, or the master key is wrong.
     pub fn open(config: ArchiveConfig) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move { Self::open_with_clock(config, clock::system()).await })
+    }
+
+    /// Refuses a configuration and a data directory that [`Self::open`] would refuse, as far as that
+    /// shows without opening the catalog. Creates and changes nothing. With `adds_tiers` the catalog
+    /// is read, too: a tier may be created because its name was changed.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn check(config: &ArchiveConfig, adds_tiers: bool) -> Result<()> {
+        state::check(config)?;
+        let catalog = Paths::new(&config.data).catalog();
+        if adds_tiers && !is_empty_dir(&catalog) {
+            refuse_missing_unopened(config, &catalog)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a file that has no key of shared buckets, or that everyone may read.
+    ///
+    /// # Errors
+    /// `Unusable` with the file.
+    pub fn check_shared_key(file: &Path) -> Result<()> {
+        refuse_world_readable(file)?;
+        shared_key(file).map(drop)
     }
 
     /// The same with a given clock, which controls when copies expire, when jobs run and how long

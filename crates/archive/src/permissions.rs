@@ -23,16 +23,22 @@ const OTHERS: u32 = 0o007;
 /// `Unusable` when something is open to others and cannot be fixed.
 pub(crate) fn secure(config: &ArchiveConfig) -> Result<()> {
     let paths = Paths::new(&config.data);
+    check(config)?;
     restrict(&config.data)?;
     restrict(&paths.keys())?;
     for table in key_files::key_tables(config) {
         restrict(&table)?;
     }
-    if let Some(shared) = &config.shared {
-        refuse_world_readable(&shared.key)?;
-    }
-    let master = master_key_path(config);
-    if config.master_key.is_none() { restrict(&master) } else { refuse_world_readable(&master) }
+    if config.master_key.is_none() { restrict(&master_key_path(config)) } else { Ok(()) }
+}
+
+/// Refuses the operator's own keys if everyone may read them.
+///
+/// # Errors
+/// `Unusable` with the file.
+pub(crate) fn check(config: &ArchiveConfig) -> Result<()> {
+    let shared = config.shared.iter().map(|shared| &shared.key);
+    shared.chain(&config.master_key).try_for_each(|key| refuse_world_readable(key))
 }
 
 fn mode(path: &Path) -> Result<Option<u32>> {
@@ -59,7 +65,7 @@ fn restrict(path: &Path) -> Result<()> {
     }
 }
 
-fn refuse_world_readable(path: &Path) -> Result<()> {
+pub(crate) fn refuse_world_readable(path: &Path) -> Result<()> {
     match mode(path)?.filter(|mode| mode & OTHERS != 0) {
         None => Ok(()),
         Some(mode) => Err(ArchiveError::Unusable {

@@ -44,6 +44,7 @@ use crate::bodies::key_files;
 use crate::bodies::unconfirmed::UnconfirmedList;
 use crate::config::ArchiveConfig;
 use crate::directory::{Paths, is_empty_dir};
+use crate::model::classes::TierName;
 use crate::rows::{BodyRow, BucketRow, LoggedBody, Place};
 use crate::{ArchiveError, Result, clock};
 
@@ -97,8 +98,8 @@ pub struct RecoverReport {
     pub incomplete: u64,
     /// Names of those objects.
     pub lost: Vec<String>,
-    /// Keys of bodies of which nothing was found: interrupted uploads, or platters and segments
-    /// that are not here.
+    /// Keys of bodies of which nothing was found: interrupted uploads, or bodies in tiers, platters
+    /// and segments that are not here. No start destroys them.
     pub keys_unexplained: u64,
     /// Segments moved to the orphans because they hold bodies that were not recovered.
     pub set_aside: u64,
@@ -149,20 +150,23 @@ impl Stopwatch<'_> {
 }
 
 /// Options of a recovery beyond what is certain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoverOptions {
     /// Rebuild even an undamaged catalog, and show unconfirmed objects.
     pub salvage: bool,
     /// Of several objects of one name show the earliest instead of the last.
     pub earliest: bool,
+    /// Tiers of the damaged catalog that are left out: the objects in them are not recovered.
+    pub without_tiers: BTreeSet<TierName>,
 }
 
 /// Rebuilds the catalog of `config.data`. The directory must not be in use. An existing catalog is
 /// read as far as possible; an undamaged one is left alone, unless it is to be salvaged.
 ///
 /// # Errors
-/// When the catalog is undamaged, the keys are missing, nothing is found although logs are not
-/// empty, or the disk fails. What cannot be used is in the report.
+/// When the catalog is undamaged or names a tier that is neither configured nor to be left out, the
+/// keys are missing, nothing is found although logs are not empty, or the disk fails. What cannot be
+/// used is in the report.
 pub fn recover(
     config: ArchiveConfig,
     options: RecoverOptions,
@@ -188,6 +192,7 @@ pub fn recover(
     }
     let mut report = RecoverReport::default();
     let mut salvaged = read_damaged(&paths, options.salvage, &mut report)?;
+    refuse_missing_tiers(&config, &salvaged, &options.without_tiers)?;
     report.steps.salvage = watch.lap();
     let platters = platter_files(&paths.platters())?;
     let segments = logs::segments(&paths)?;
@@ -261,6 +266,30 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
         report.catalog_damages.push(format!("{} rows do not decode", salvaged.unreadable));
     }
     Ok(salvaged)
+}
+
+/// Refuses a configuration without a tier that the damaged catalog names, unless it is `left_out`:
+/// the objects in it would not be recovered.
+fn refuse_missing_tiers(
+    config: &ArchiveConfig,
+    salvaged: &Salvaged,
+    left_out: &BTreeSet<TierName>,
+) -> Result<()> {
+    let is_missing =
+        |tier: &&TierName| !config.tiers.contains_key(*tier) && !left_out.contains(*tier);
+    let missing: Vec<&str> =
+        salvaged.tiers.iter().filter(is_missing).map(TierName::as_str).collect();
+    let [first, ..] = missing[..] else { return Ok(()) };
+    let path = config.data.join("catalog").display().to_string();
+    Err(ArchiveError::Unusable {
+        path: config.data.display().to_string(),
+        reason: format!(
+            "\"{path}\" names tiers that the configuration does not have: \"{}\". Pass --config \
+             FILE, or --tier as to serve. What is in a tier that is left out is not recovered, but \
+             keeps its keys; to leave one out, pass --without-tier {first}",
+            missing.join("\", \"")
+        ),
+    })
 }
 
 fn find_archive(platters: &[std::path::PathBuf], segments: &[Segment]) -> Option<ArchiveId> {

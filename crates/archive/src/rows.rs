@@ -31,6 +31,7 @@
 pub(crate) mod accounting;
 mod coding;
 pub(crate) mod lookup;
+pub(crate) mod tiers;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Row, read};
@@ -607,35 +608,6 @@ pub(crate) fn bodies_range(object: ObjectId) -> KeyRange {
 
 pub(crate) fn sequence_key(sequence: u64) -> Vec<u8> {
     KeyWriter::new().u64(sequence).finish()
-}
-
-/// Whether a tier of this name belonged to this archive before.
-pub(crate) fn is_tier_claimed(view: &dyn ReadView, tier: &TierName) -> Result<bool> {
-    Ok(get::<u64>(view, META, &tier_key(tier))?.is_some())
-}
-
-/// Records that a tier belongs to this archive.
-pub(crate) fn record_tier_claim(tx: &mut Transaction<'_>, tier: &TierName) -> Result<()> {
-    put(tx, META, tier_key(tier), &1u64)
-}
-
-/// Returns the last run that used a tier; 0 when unknown.
-pub(crate) fn tier_run(view: &dyn ReadView, tier: &TierName) -> Result<u64> {
-    Ok(get::<u64>(view, META, &tier_run_key(tier))?.unwrap_or(0))
-}
-
-/// Records that a run uses a tier.
-pub(crate) fn record_tier_run(tx: &mut Transaction<'_>, tier: &TierName, run: u64) -> Result<()> {
-    put(tx, META, tier_run_key(tier), &run)
-}
-
-fn tier_run_key(tier: &TierName) -> Vec<u8> {
-    KeyWriter::new().string("tier-run").string(tier.as_str()).finish()
-}
-
-/// Returns the key of the record that a tier belongs to this archive.
-pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
-    KeyWriter::new().string("tier").string(tier.as_str()).finish()
 }
 
 /// Records that a bucket is shared with other archives.

@@ -39,7 +39,7 @@ use crate::restore::watch::FailedRestore;
 use crate::rows::accounting::Retired;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
-use crate::tiers::{Tiers, far_libraries, refuse_missing};
+use crate::tiers::{self, Tiers, far_libraries, refuse_missing, refuse_swapped};
 use crate::{ArchiveError, Result};
 
 /// Advice for a catalog that is partly unreadable.
@@ -113,6 +113,49 @@ fn fail_points(armed: Option<&(String, u32)>) -> Result<FailPoints> {
         .map_err(|what| ArchiveError::InvalidArgument { what })
 }
 
+/// Refuses a configuration or a data directory with which no archive opens, as far as that shows
+/// without opening the catalog. Creates and changes nothing.
+pub(crate) fn check(config: &ArchiveConfig) -> Result<()> {
+    config.glass.validate()?;
+    fail_points(config.fail_point.as_ref())?;
+    key_files::check_places(config)?;
+    tiers::check(config)?;
+    permissions::check(config)?;
+    let lock = Paths::new(&config.data).lock();
+    let _lock = lock.exists().then(|| lock_directory(&config.data)).transpose()?;
+    check_directory(config).map(drop)
+}
+
+/// Refuses a data directory that has lost what only a backup or a recovery brings back. Returns
+/// whether there is no archive in it yet.
+fn check_directory(config: &ArchiveConfig) -> Result<bool> {
+    let paths = Paths::new(&config.data);
+    let is_known = KeyTable::archive_of(&key_files::key_tables(config)).is_some();
+    let is_new = read_identity(&config.data)?.is_none() && !is_known;
+    let has_catalog = !is_empty_dir(&paths.catalog()) || paths.catalog_recovered().exists();
+    let has_platters = !is_empty_dir(&paths.platters());
+    if is_new && (has_platters || has_catalog) {
+        let reason = "archive.json and the key table are missing; restore the key table or its \
+                      copy from a backup";
+        return Err(unusable(&config.data, reason));
+    }
+    if !is_new && !has_catalog && (key_files::has_any_key(config) || has_platters) {
+        return Err(unusable(
+            &config.data,
+            "the catalog is missing; run recover to rebuild it from platters and logs",
+        ));
+    }
+    if !may_create_key(config, is_new) {
+        master_key(&master_key_path(config), false)?;
+    }
+    Ok(is_new)
+}
+
+/// Whether the master key may be created: there is no key that another one wrapped.
+fn may_create_key(config: &ArchiveConfig, is_new: bool) -> bool {
+    !key_files::any_exists(config) && is_new
+}
+
 impl ArchiveState {
     /// Opens or creates the data directory. Blocks on the disk.
     pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
@@ -126,25 +169,12 @@ impl ArchiveState {
     }
 
     fn open_directory(config: ArchiveConfig, clock: Clock) -> Result<Self> {
-        config.glass.validate()?;
         let paths = Paths::new(&config.data);
+        check(&config)?;
         make_durable_path(&config.data)?;
         let lock = lock_directory(&config.data)?;
         paths.settle_recovered_catalog()?;
-        let is_known = KeyTable::archive_of(&key_files::key_tables(&config)).is_some();
-        let is_new = !paths.identity().exists() && !is_known;
-        if is_new && !(is_empty_dir(&paths.platters()) && is_empty_dir(&paths.catalog())) {
-            let reason = "archive.json and the key table are missing; restore the key table or its \
-                          copy from a backup";
-            return Err(unusable(&config.data, reason));
-        }
-        let has_content = key_files::has_any_key(&config) || !is_empty_dir(&paths.platters());
-        if !is_new && is_empty_dir(&paths.catalog()) && has_content {
-            return Err(unusable(
-                &config.data,
-                "the catalog is missing; run recover to rebuild it from platters and logs",
-            ));
-        }
+        let is_new = check_directory(&config)?;
         for dir in [paths.keys(), paths.catalog(), paths.platters()] {
             make_dir(&dir)?;
         }
@@ -154,12 +184,13 @@ impl ArchiveState {
         space.make_room(false);
         // The identity is written last, so that an interrupted first start is repeated as a first
         // start.
-        let may_create_key = !key_files::any_exists(&config) && is_new;
+        let may_create_key = may_create_key(&config, is_new);
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config)?;
         let accept = |view: &dyn ReadView| {
             refuse_older(&paths, identity.archive, view)?;
-            refuse_missing(&config, view)
+            refuse_missing(&config, view)?;
+            refuse_swapped(&config, view)
         };
         let kv = Arc::new(open_catalog(&paths.catalog(), &space, &accept)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
@@ -201,7 +232,7 @@ impl ArchiveState {
         record_run(&committer, run)?;
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.record_or_warn(false);
-        let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_claimed(&*kv, tier))?;
+        let tiers = Tiers::open(&config, archive, |tier| rows::tiers::is_claimed(&*kv, tier))?;
         let (job_handles, inboxes) = JobHandles::new(&clock, &tiers);
         let (panics, stopping, fail) = (Arc::default(), Arc::default(), Arc::new(fail));
         let shared = Shared {

@@ -43,7 +43,7 @@ pub(crate) use self::ack_copies::AcknowledgedCopies;
 pub(crate) use self::backlog::{wait_until_moved, waiting};
 use self::entry_file::EntryFile;
 pub(crate) use self::far::far_libraries;
-pub(crate) use self::missing::refuse_missing;
+pub(crate) use self::missing::{refuse_missing, refuse_missing_unopened, refuse_swapped};
 pub use self::move_policy::{Calm, MovePolicy};
 pub(crate) use self::moves::{Mover, dequeue_move, enqueue, schedule_copy_removal};
 pub(crate) use self::objects::{ObjectTier, TierBody};
@@ -52,7 +52,7 @@ pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;
-use crate::model::classes::TierName;
+use crate::model::classes::{Home, TierName};
 use crate::{ArchiveError, Result};
 
 /// The configured tiers of objects.
@@ -76,28 +76,7 @@ impl Tiers {
         archive: ArchiveId,
         was_claimed: impl Fn(&TierName) -> Result<bool>,
     ) -> Result<Self> {
-        for (class, home, _) in config.classes.iter() {
-            if let crate::model::classes::Home::Tier(name) = home
-                && !config.tiers.contains_key(name)
-            {
-                let what = format!(
-                    "class {} goes to tier \"{name}\", but there is no such tier",
-                    class.name()
-                );
-                return Err(ArchiveError::InvalidArgument { what });
-            }
-        }
-        if config.tiers.contains_key(&TierName::glass()) {
-            let what = "\"glass\" is the tier of kind glass: name the tier of objects otherwise";
-            return Err(ArchiveError::InvalidArgument { what: what.to_owned() });
-        }
-        if let Some(name) = &config.acknowledged_at
-            && !config.tiers.contains_key(name)
-        {
-            let what =
-                format!("puts are acknowledged at tier \"{name}\", but there is no such tier");
-            return Err(ArchiveError::InvalidArgument { what });
-        }
+        check(config)?;
         if config.tiers.is_empty() {
             return Ok(Self::default());
         }
@@ -131,6 +110,38 @@ impl Tiers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ObjectTier>> {
         self.by_name.values()
     }
+}
+
+/// Refuses tiers that cannot be opened as configured. Nothing is contacted or created.
+///
+/// # Errors
+/// `InvalidArgument` when the configuration of a tier is invalid, or one that a setting names is not
+/// among the tiers.
+pub(crate) fn check(config: &ArchiveConfig) -> Result<()> {
+    let refuse = |what: String| Err(ArchiveError::InvalidArgument { what });
+    for (class, home, _) in config.classes.iter() {
+        if let Home::Tier(name) = home
+            && !config.tiers.contains_key(name)
+        {
+            let class = class.name();
+            return refuse(format!(
+                "class {class} goes to tier \"{name}\", but there is no such tier"
+            ));
+        }
+    }
+    if config.tiers.contains_key(&TierName::glass()) {
+        let what = "\"glass\" is the tier of kind glass: name the tier of objects otherwise";
+        return refuse(what.to_owned());
+    }
+    if let Some(name) = &config.acknowledged_at
+        && !config.tiers.contains_key(name)
+    {
+        return refuse(format!(
+            "puts are acknowledged at tier \"{name}\", but there is no such tier"
+        ));
+    }
+    config.tiers.iter().try_for_each(|(name, options)| store::address(name, options).map(drop))?;
+    far::check(config)
 }
 
 impl Drop for Tiers {

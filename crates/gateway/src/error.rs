@@ -12,7 +12,9 @@ use fulgurite_units::ErrorKind;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what the fields are")]
 pub enum GatewayError {
-    #[error("cannot listen on {address}")]
+    #[error(
+        "cannot listen on {address}: stop what listens there, or pass another address (--listen)"
+    )]
     Listen { address: SocketAddr, source: io::Error },
     #[error("{part} is not usable: {rule}")]
     Credentials { part: &'static str, rule: &'static str },
@@ -38,9 +40,6 @@ impl GatewayError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                ErrorKind::Conflict
-            }
             Self::Listen { .. }
             | Self::Credentials { .. }
             | Self::Domain { .. }

@@ -29,6 +29,6 @@ pub use admin::{Nonce, OperatorCall};
 pub use credentials::Credentials;
 pub use error::{GatewayError, Result};
 pub use limits::Limits;
-pub use server::{Server, ServerConfig, TlsConfig, bind};
+pub use server::{BoundAddress, Server, ServerConfig, TlsConfig, bind, check, listen};
 pub use status::{FullStatus, ServerStatus};
 pub use tiers::{ObjectsTier, TierSummary, Tiers};

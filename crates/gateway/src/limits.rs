@@ -30,6 +30,8 @@ pub(crate) const DELETE_CONCURRENCY: usize = 64;
 pub(crate) const PART_NUMBER_MAX: i32 = 10_000;
 /// Most concurrent connections, however many descriptors there are.
 const CONNECTIONS_MAX: usize = 2048;
+/// Most connections that wait to be accepted.
+pub(crate) const LISTEN_BACKLOG: u32 = 1024;
 /// Descriptors that connections leave to the archive: its logs, catalog, platters and library, and
 /// the files that a compaction or a restore opens besides them. An idle archive holds about 30.
 const FILES_RESERVE: u64 = 512;

@@ -32,6 +32,8 @@ pub enum Exit {
     Partial = 10,
     /// The server stopped itself: it is unknown what its disk holds of the key table.
     KeysFailed = 11,
+    /// A recovery is complete but for keys whose bodies were found nowhere: a tier may be missing.
+    KeysWithoutBodies = 12,
 }
 
 /// The table as `--help` and the manual show it.
@@ -48,7 +50,8 @@ Exit codes:
    8  damaged bytes: a checksum or a comparison failed
    9  data directory is in use by another process
   10  some objects failed, the others were done
-  11  `serve` ended itself: the key table could not be synced";
+  11  `serve` ended itself: the key table could not be synced
+  12  `recover` found no body for some keys: was a tier left out?";
 
 /// An error that knows its exit code.
 #[derive(Debug)]

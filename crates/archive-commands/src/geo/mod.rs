@@ -28,7 +28,7 @@ use fulgurite_tier::Operation;
 use serde_json::Value;
 
 pub(crate) use self::init::init;
-pub(crate) use self::open::{open, open_for_serve, shared, tier};
+pub(crate) use self::open::{check, open, open_for_serve, shared, tier};
 
 use self::node::NodeArgs;
 use crate::admin::parse;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use fulgurite_archive::Archive;
 use fulgurite_archive::config::{SharedOptions, TierName, TierOptions};
 use fulgurite_archive::system_clock;
 use fulgurite_geo::objects::{FragmentCache, GeoOptions, GeoStore, SiteMap};
@@ -100,6 +101,13 @@ pub(super) fn opener() -> Opener {
     Opener::new(entropy(), process_environment()).with_nodes(nodes)
 }
 
+/// Refuses a namespace that `serve` cannot open, as far as that shows without asking its sites.
+/// Creates nothing.
+pub(crate) fn check(geo: &Geo) -> anyhow::Result<()> {
+    Namespace::read(&geo.map, geo.near.clone())?;
+    geo.shared_key.iter().try_for_each(|key| Ok(Archive::check_shared_key(key)?))
+}
+
 /// Opens a namespace for `serve`, and starts its maintenance.
 ///
 /// # Errors
@@ -138,8 +146,10 @@ pub(crate) fn shared(name: &TierName, store: &GeoStore, geo: &Geo) -> Option<Sha
 /// Returns its tier of objects: a folder that belongs to this archive alone.
 pub(crate) fn tier(store: &GeoStore, geo: &Geo) -> TierOptions {
     let folder = PrefixStore::new(store.clone(), geo.folder.as_str());
+    let url = format!("geo:{}/{}", store.map().name, geo.folder);
     TierOptions {
-        url: format!("geo:{}/{}", store.map().name, geo.folder),
+        store_id: Some(url.clone()),
+        url,
         store: Some(Arc::new(folder)),
         ..TierOptions::default()
     }

@@ -10,7 +10,7 @@ use fulgurite_terminal::output::{Output, bytes, hint, note, pluralize};
 use fulgurite_tier::Operation;
 use serde_json::Value;
 
-pub(crate) use self::open::{is_fail_point, open, open_for_serve, tier};
+pub(crate) use self::open::{check, is_fail_point, open, open_for_serve, tier};
 
 use crate::admin::parse;
 use crate::config::{Rack, TierConfig};

@@ -19,6 +19,18 @@ use crate::config::{ConfigError, Rack, TierConfig};
 use crate::limits::RACK_RESTORE_CONCURRENCY;
 use crate::process::{fail_points, random_bytes};
 
+/// Refuses a rack that `serve` cannot open, as far as that shows without opening it. Returns whether
+/// it would be created. Creates nothing.
+pub(crate) fn check(rack: &TierConfig<Rack>) -> anyhow::Result<bool> {
+    refuse_tomes(rack)?;
+    options(rack, true)?;
+    let is_made = is_made(rack);
+    if !is_made && !rack.settings.make {
+        return Err(not_created(rack).into());
+    }
+    Ok(!is_made)
+}
+
 /// Opens a rack for `serve`.
 ///
 /// # Errors
@@ -71,6 +83,7 @@ pub(crate) fn tier(store: &RackStore, rack: &Rack) -> TierOptions {
     let calm = Calm::new(move || rack_store.is_calm());
     TierOptions {
         url: format!("rack:{}", store.rack()),
+        store_id: Some(format!("rack:{}", store.rack())),
         store: Some(Arc::new(store.clone())),
         move_policy: MovePolicy::Deferred { calm_age, age, bytes, calm },
         with_entries: true,

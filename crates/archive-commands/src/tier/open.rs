@@ -8,6 +8,7 @@ use fulgurite_archive::config::{SharedOptions, TierName, TierOptions};
 use fulgurite_gateway::{ObjectsTier, Tiers};
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_tier::Tier as OperatedTier;
+use object_store::memory::InMemory;
 
 use crate::config::{Config, Tier, TierConfig, process_environment, tiers};
 use crate::{geo, rack, tomes};
@@ -34,6 +35,29 @@ impl OpenTier {
     const fn objects(tier: Arc<dyn OperatedTier>) -> Self {
         Self { tier, options: None, shared: None }
     }
+}
+
+/// Refuses a tier that `serve` cannot open, as far as that shows without opening it. Returns whether
+/// it would be created. Creates nothing.
+pub(crate) fn check(name: &TierName, tier: &Tier, data: &Path) -> anyhow::Result<bool> {
+    match tier {
+        Tier::Rack(rack) => rack::check(&TierConfig::rack(name, rack, data)),
+        Tier::Tome(tome) => tomes::check(&TierConfig::tome(name, tome, data)),
+        Tier::Geo(geo) => geo::check(geo).map(|()| false),
+        Tier::Objects(_) => Ok(false),
+    }
+}
+
+/// Returns the options of tiers that are not open: enough to check a configuration with.
+pub(crate) fn unopened(config: &Config) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
+    let mut unopened = options(config, &OpenTiers::new())?;
+    for name in config.tiers.keys() {
+        unopened.entry(name.clone()).or_insert_with(|| TierOptions {
+            store: Some(Arc::new(InMemory::new())),
+            ..TierOptions::default()
+        });
+    }
+    Ok(unopened)
 }
 
 /// Opens a tier for `serve`.

@@ -10,7 +10,7 @@ use fulgurite_tier::Operation;
 use fulgurite_tome::objects::{Compared, Found, InventoryResult, Rebuilt, Scrubbed, TomeId};
 use serde_json::Value;
 
-pub(crate) use self::open::{is_fail_point, open, open_for_serve, tier};
+pub(crate) use self::open::{check, is_fail_point, open, open_for_serve, tier};
 
 use crate::admin::parse;
 use crate::config::{TierConfig, Tome};

@@ -22,6 +22,21 @@ use crate::process::{fail_points, random_bytes};
 /// Interval of polling whether tomes have answered.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Refuses a set that `serve` cannot open, as far as that shows without opening it. Returns whether
+/// it would be created. Creates nothing.
+pub(crate) fn check(tome: &TierConfig<Tome>) -> anyhow::Result<bool> {
+    refuse_rack(tome)?;
+    match &tome.settings.network {
+        Some(network) => drop(TomesFile::read(network)?),
+        None => drop(options(tome, true)?),
+    }
+    let is_made = is_made(tome);
+    if !is_made && !tome.settings.make {
+        return Err(not_created(tome).into());
+    }
+    Ok(!is_made)
+}
+
 /// Opens a set for `serve`.
 ///
 /// # Errors
@@ -47,6 +62,7 @@ pub(crate) async fn open_for_serve(tome: &TierConfig<Tome>) -> anyhow::Result<To
 pub(crate) fn tier(store: &TomeStore) -> TierOptions {
     TierOptions {
         url: format!("tomes:{}", store.id()),
+        store_id: Some(format!("tomes:{}", store.id())),
         store: Some(Arc::new(store.clone())),
         with_entries: true,
         bodies_at_once: TOMES_BODY_CONCURRENCY,

@@ -64,7 +64,8 @@ pub(crate) fn open(
     Ok(table)
 }
 
-fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
+/// Refuses files of the key table that are too many, or not different.
+pub(crate) fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
     let paths = key_tables(config);
     let distinct: std::collections::BTreeSet<&PathBuf> = paths.iter().collect();
     if paths.len() > KEY_TABLES_MAX || distinct.len() < paths.len() {

@@ -17,11 +17,12 @@ use crate::bodies::entry::{Entry, PartEntry};
 use crate::bodies::key_table::UsedSlot;
 use crate::bodies::log::LogKind;
 use crate::bodies::unconfirmed::UnconfirmedList;
-use crate::model::classes::{Classes, Home};
+use crate::model::classes::{Classes, Home, TierName};
 use crate::model::names::{BucketName, ObjectName};
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, OBJECTS, ObjectRow, PARTS, PartRow,
-    RESTORES, RestoreRow, SHREDS, SPACES, UNCONFIRMED, UPLOADS, UnconfirmedRow, UploadRow,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, CHECKSUMS, COPIES, META, OBJECTS, ObjectRow, PARTS,
+    PartRow, Place, RESTORES, RestoreRow, SHREDS, SPACES, UNCONFIRMED, UPLOADS, UnconfirmedRow,
+    UploadRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -40,6 +41,8 @@ pub(super) struct Salvaged {
     pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
     /// By upload and part number.
     pub(super) parts: BTreeMap<UploadId, BTreeMap<Vec<u8>, PartRow>>,
+    /// Tiers that belonged to the archive, or that its rows of bodies and copies name.
+    pub(super) tiers: BTreeSet<TierName>,
     /// Unconfirmed bodies in its rows.
     pub(super) unconfirmed: UnconfirmedList,
     /// Bodies whose deletion was committed, and their key slots.
@@ -89,7 +92,15 @@ impl Salvaged {
             let name = ObjectName::parse(&bucket, &key, row.version)?;
             self.objects.insert(row.object_id, (name, row));
         } else if space == BODIES {
-            self.bodies.insert(key.to_vec(), rows::decode(space, value)?);
+            let row: BodyRow = rows::decode(space, value)?;
+            if let Place::Tier(tier) = &row.place {
+                self.tiers.insert(tier.clone());
+            }
+            self.bodies.insert(key.to_vec(), row);
+        } else if space == COPIES {
+            self.tiers.insert(rows::decode(space, value)?);
+        } else if space == META {
+            self.tiers.extend(rows::tiers::parse_claim_key(key));
         } else if space == CHECKSUMS {
             self.checksums.insert(key.to_vec(), rows::decode(space, value)?);
         } else if space == UPLOADS {

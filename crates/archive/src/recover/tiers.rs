@@ -8,14 +8,15 @@ use super::{RecoverReport, rebuild};
 use crate::Result;
 use crate::bodies::entry::Entry;
 use crate::model::classes::TierName;
+use crate::rows::tiers::StoreRow;
 use crate::rows::{self, META, REMOVALS};
 use crate::tiers::TierBody;
 
 /// What the new catalog records about tiers.
 #[derive(Debug, Default)]
 pub(super) struct TierScan {
-    /// Tiers that belong to this archive.
-    claimed: Vec<TierName>,
+    /// Tiers that belong to this archive, with the ids of their stores.
+    claimed: Vec<(TierName, Option<String>)>,
     /// Bodies whose keys are destroyed, left over from an interrupted removal.
     leftovers: Vec<(TierName, ObjectId)>,
 }
@@ -41,7 +42,7 @@ pub(super) fn read(
                 Err(reason) => report.unusable.push(reason),
             }
         }
-        read.claimed.push(tier.name().clone());
+        read.claimed.push((tier.name().clone(), tier.store_id().cloned()));
     }
     Ok(read)
 }
@@ -87,8 +88,11 @@ fn take(
 impl TierScan {
     /// Makes the next start use these tiers as they are, and remove the leftovers.
     pub(super) fn write(&self, writer: &mut rebuild::Writer<'_>) -> Result<()> {
-        for tier in &self.claimed {
-            writer.put(META, rows::tier_key(tier), &1u64)?;
+        for (tier, store) in &self.claimed {
+            writer.put(META, rows::tiers::claim_key(tier), &1u64)?;
+            if let Some(id) = store.clone() {
+                writer.put(META, rows::tiers::store_key(tier), &StoreRow { id })?;
+            }
         }
         for (tier, body) in &self.leftovers {
             // Any slot number will do: the key is gone.

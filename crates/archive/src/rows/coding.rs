@@ -2,6 +2,7 @@
 
 use fulgurite_catalog::row::Row;
 
+use super::tiers::StoreRow;
 use super::{
     BodyRow, BucketRow, CatalogAge, Checksum, ExpiryRow, ObjectRow, PartRow, PurgeRow, QueueRow,
     RestoreRow, SettledRow, TierName, Totals, UnconfirmedRow, UploadRow,
@@ -60,6 +61,10 @@ impl Row for Checksum {
 }
 
 impl Row for CatalogAge {
+    const VERSION: u8 = 1;
+}
+
+impl Row for StoreRow {
     const VERSION: u8 = 1;
 }
 

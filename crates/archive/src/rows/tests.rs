@@ -168,6 +168,7 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
     check.row(&CatalogAge { run: bytes, commits: 7 });
     check.row(&PurgeRow { marked: bytes, forgotten: 7, tries: 3 });
     check.row(&tier());
+    check.row(&tiers::StoreRow { id: facts.text.clone() });
     check.row(&Checksum {
         algorithm: ChecksumAlgorithm::Sha1,
         value: vec![2; 20],

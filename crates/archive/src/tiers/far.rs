@@ -17,33 +17,42 @@ use crate::{ArchiveError, Result};
 
 type PlattersResult<T> = Result<T, GlassError>;
 
+/// Refuses far libraries that are no tiers, or too few of them.
+///
+/// # Errors
+/// `InvalidArgument`.
+pub(super) fn check(config: &ArchiveConfig) -> Result<()> {
+    let refuse = |what: String| Err(ArchiveError::InvalidArgument { what });
+    if config.far_libraries.is_empty() && config.glass.far_redundancy > 0 {
+        let what = "glass.far_redundancy needs far libraries, but none is configured";
+        return refuse(what.to_owned());
+    }
+    for (at, name) in config.far_libraries.iter().enumerate() {
+        if !config.tiers.contains_key(name) {
+            return refuse(format!("far library \"{name}\" is not a tier of objects"));
+        }
+        if config.far_libraries[..at].contains(name) {
+            return refuse(format!("far library \"{name}\" is named twice"));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the configured tiers that are far libraries. Without a catalog they accept no platters.
 ///
 /// # Errors
-/// `InvalidArgument` when there is no tier of such a name, or too few far libraries.
+/// As for [`check`].
 pub(crate) fn far_libraries(
     config: &ArchiveConfig,
     tiers: &Tiers,
     catalog: Option<(&Arc<FjallStore>, &Arc<Committer>)>,
 ) -> Result<Vec<Arc<dyn FarLibrary>>> {
-    let refuse = |what: String| ArchiveError::InvalidArgument { what };
-    if config.far_libraries.is_empty() && config.glass.far_redundancy > 0 {
-        let what = "glass.far_redundancy needs far libraries, but none is configured";
-        return Err(refuse(what.to_owned()));
-    }
-    let mut libraries: Vec<Arc<dyn FarLibrary>> = Vec::new();
-    for name in &config.far_libraries {
-        if !config.tiers.contains_key(name) {
-            let what = format!("far library \"{name}\" is not a tier of objects");
-            return Err(refuse(what));
-        }
-        if libraries.iter().any(|library| library.name() == name.as_str()) {
-            return Err(refuse(format!("far library \"{name}\" is named twice")));
-        }
+    check(config)?;
+    let library = |name| -> Result<Arc<dyn FarLibrary>> {
         let catalog = catalog.map(|(kv, committer)| (Arc::clone(kv), Arc::clone(committer)));
-        libraries.push(Arc::new(FarTier { tier: Arc::clone(tiers.get(name)?), catalog }));
-    }
-    Ok(libraries)
+        Ok(Arc::new(FarTier { tier: Arc::clone(tiers.get(name)?), catalog }))
+    };
+    config.far_libraries.iter().map(library).collect()
 }
 
 /// A tier that keeps platters.

@@ -247,17 +247,19 @@ pub(super) fn outgoing_body(
     Ok(OutgoingBody { reader, file, affinity })
 }
 
-/// Claims a tier for this archive, and records that in the catalog before anything is stored in it.
+/// Claims a tier for this archive, and records that in the catalog, with the id of its store, before
+/// anything is stored in it.
 pub(super) async fn claim_tier(
     (kv, committer): (&FjallStore, &Committer),
     tier: &ObjectTier,
 ) -> Result<()> {
     tier.claim().await?;
-    if rows::is_tier_claimed(kv, tier.name())? {
+    let is_known = rows::tiers::store(kv, tier.name())?.as_ref() == tier.store_id();
+    if is_known && rows::tiers::is_claimed(kv, tier.name())? {
         return Ok(());
     }
-    let name = tier.name().clone();
-    let note = move |tx: &mut Transaction<'_>| rows::record_tier_claim(tx, &name);
+    let (name, store) = (tier.name().clone(), tier.store_id().cloned());
+    let note = move |tx: &mut Transaction<'_>| rows::tiers::record_claim(tx, &name, store);
     committer.commit(note).await
 }
 

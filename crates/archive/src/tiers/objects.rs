@@ -66,6 +66,8 @@ pub(crate) struct ObjectTier {
     name: TierName,
     address: Address,
     archive: ArchiveId,
+    /// The id of its store, if it has one.
+    store_id: Option<String>,
     runtime: Handle,
     /// Whether the tier belonged to this archive before: then it is not created again.
     was_claimed: AtomicBool,
@@ -155,6 +157,7 @@ impl ObjectTier {
             name: name.clone(),
             address: store::address(name, options)?,
             archive,
+            store_id: options.store_id.clone(),
             runtime: runtime.clone(),
             was_claimed: AtomicBool::new(was_claimed),
             store: OnceCell::new(),
@@ -181,6 +184,11 @@ impl ObjectTier {
 
     pub(crate) const fn name(&self) -> &TierName {
         &self.name
+    }
+
+    /// Returns the id of its store, if it has one.
+    pub(crate) const fn store_id(&self) -> Option<&String> {
+        self.store_id.as_ref()
     }
 
     pub(super) const fn move_policy(&self) -> &MovePolicy {

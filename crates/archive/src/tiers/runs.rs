@@ -23,7 +23,7 @@ const FILE: &str = "fulgurite-tier-run";
 
 /// Records this run in a tier, once, unless the tier is an older copy.
 pub(super) async fn count(state: &ArchiveState, tier: &ObjectTier) -> Result<()> {
-    let known = rows::tier_run(&*state.kv, tier.name())?;
+    let known = rows::tiers::run(&*state.kv, tier.name())?;
     if read(tier).await? >= known {
         return settle(state, tier).await;
     }
@@ -47,7 +47,7 @@ pub(super) async fn settle(state: &ArchiveState, tier: &ObjectTier) -> Result<()
     let put = store.put(&path, PutPayload::from(text.into_bytes())).await;
     put.map_err(|error| tier.unavailable(error))?;
     let (name, run) = (tier.name().clone(), state.run);
-    let note = move |tx: &mut Transaction<'_>| rows::record_tier_run(tx, &name, run);
+    let note = move |tx: &mut Transaction<'_>| rows::tiers::record_run(tx, &name, run);
     state.committer.commit(note).await?;
     if tier.set_older(false) {
         tracing::info!(tier = %tier.name(), "a tier that was an older copy has all bodies again");

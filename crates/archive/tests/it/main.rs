@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests poll until a condition holds")]
 
 mod acknowledged;
+mod checked;
 mod conformance;
 mod copies;
 mod far;
@@ -31,6 +32,8 @@ mod sleeping_tier;
 mod space;
 mod tiers;
 mod tiers_away;
+mod tiers_left_out;
+mod tiers_swapped;
 mod toy_tier;
 mod uploads;
 mod world;

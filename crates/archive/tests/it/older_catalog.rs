@@ -10,7 +10,11 @@ use fulgurite_archive::{Archive, ArchiveError, RecoverOptions, StorageClass};
 use crate::harness::{Client, config, copy, copy_live, files, key, noise};
 
 const STANDARD: StorageClass = StorageClass::Standard;
-const SALVAGE: RecoverOptions = RecoverOptions { salvage: true, earliest: false };
+const SALVAGE: RecoverOptions = RecoverOptions {
+    salvage: true,
+    earliest: false,
+    without_tiers: std::collections::BTreeSet::new(),
+};
 
 fn mark(data: &Path) -> PathBuf {
     data.join("catalog.mark")

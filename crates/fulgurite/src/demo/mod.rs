@@ -27,6 +27,7 @@ use fulgurite_client::credentials::KeyPair;
 use fulgurite_client::names::S3Url;
 use fulgurite_client::remote::Remote;
 use fulgurite_client::s3::{Client, S3ErrorKind, Trust};
+use fulgurite_gateway::BoundAddress;
 use fulgurite_object_commands::{
     self as objects, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier,
 };
@@ -104,7 +105,9 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.glass.moves.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
     let archive = serve::open(&config, &data, &OpenTiers::new()).await?;
-    let running = serve::listen(&config, &data, &keys, None, (archive, OpenTiers::new())).await?;
+    let address = BoundAddress::new(config.listen)?;
+    let opened = (archive, OpenTiers::new());
+    let running = serve::listen(&config, &data, (&keys, None), opened, address).await?;
     let session = DemoSession::new(&running, keys, &config, &data, root, out)?;
     let result = session.run_steps(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -2,6 +2,7 @@
 
 use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_client::s3::S3Error;
+use fulgurite_gateway::GatewayError;
 use fulgurite_platter::PlatterError;
 use fulgurite_terminal::exit::Exit;
 
@@ -22,6 +23,9 @@ fn errors_map_to_exit_codes() {
     assert_eq!(exit(ArchiveError::Catalog(version)), Exit::Config);
     let version = PlatterError::UnsupportedVersion { found: 2, known: 1 };
     assert_eq!(exit_of(&version.into()), Exit::Config);
+    let address = ([127, 0, 0, 1], 9000).into();
+    let source = std::io::ErrorKind::AddrInUse.into();
+    assert_eq!(exit_of(&GatewayError::Listen { address, source }.into()), Exit::Config);
     assert_eq!(exit(ArchiveError::Stopping), Exit::Unavailable);
     assert_eq!(exit(ArchiveError::Corrupt { what: path() }), Exit::Corrupt);
     let short = S3Error::Short { target: path(), received: 1, expected: 2 };

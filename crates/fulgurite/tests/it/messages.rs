@@ -73,6 +73,7 @@ fn help_is_complete() {
                9  data directory is in use by another process
               10  some objects failed, the others were done
               11  `serve` ended itself: the key table could not be synced
+              12  `recover` found no body for some keys: was a tier left out?
             exit: 0
         "#]],
     );

@@ -26,3 +26,9 @@ pub(crate) use self::chunks::ChunkDecoder;
 pub(crate) use self::documents::DOCUMENTS;
 pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::responses::{Finisher, Refusal};
+use crate::Result;
+
+/// Refuses a domain that is not a host name.
+pub(crate) fn check_domain(domain: Option<&str>) -> Result<()> {
+    adapter::Hosts::new(domain).map(drop)
+}

@@ -21,7 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutWriter;
@@ -29,8 +29,8 @@ use tokio_rustls::TlsAcceptor;
 
 pub(crate) use self::gateway::Gateway;
 use self::tls::Tls;
-use crate::limits::{IDLE_GRACE, READ_BUFFER_BYTES};
-use crate::{Credentials, GatewayError, Limits, Result, Tiers};
+use crate::limits::{IDLE_GRACE, LISTEN_BACKLOG, READ_BUFFER_BYTES};
+use crate::{Credentials, GatewayError, Limits, Result, Tiers, s3};
 
 /// Where TLS keys come from.
 #[derive(Clone, Debug)]
@@ -94,6 +94,43 @@ impl ServerConfig {
     }
 }
 
+/// An address that no other process can listen on. Clients are refused there until a gateway does.
+#[derive(Debug)]
+pub struct BoundAddress {
+    socket: TcpSocket,
+    address: SocketAddr,
+}
+
+impl BoundAddress {
+    /// Binds an address; port 0 picks a free one.
+    ///
+    /// # Errors
+    /// When it is not available: another process listens there, or it is not of this machine.
+    pub fn new(address: SocketAddr) -> Result<Self> {
+        let bound = || {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            // Connections of an earlier server that are still closing are not in the way.
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            let address = socket.local_addr()?;
+            Ok(Self { socket, address })
+        };
+        bound().map_err(|source| GatewayError::Listen { address, source })
+    }
+}
+
+/// Refuses a domain or TLS files that no gateway can use. Creates nothing.
+///
+/// # Errors
+/// When the domain is not a host name, or certificate and key cannot be used.
+pub fn check(domain: Option<&str>, tls: Option<&TlsConfig>) -> Result<()> {
+    s3::check_domain(domain)?;
+    tls.map_or(Ok(()), tls::check)
+}
+
 /// A gateway that listens, but does not answer before `serve`.
 pub struct Server {
     listener: TcpListener,
@@ -109,12 +146,33 @@ pub struct Server {
 /// # Errors
 /// When the address is not available, or TLS files, domain or credentials are not usable.
 pub fn bind(config: ServerConfig, archive: Archive) -> BoxFuture<'static, Result<Server>> {
+    Box::pin(async move { listen(BoundAddress::new(config.listen)?, config, archive).await })
+}
+
+/// The same on an address that is bound already, in place of that of the configuration.
+///
+/// # Errors
+/// As for [`bind`].
+pub fn listen(
+    bound: BoundAddress,
+    config: ServerConfig,
+    archive: Archive,
+) -> BoxFuture<'static, Result<Server>> {
     Box::pin(async move {
-        let ServerConfig { listen, credentials, operator, mut tiers, tls, domain, nonces, limits } =
-            config;
-        let failed = |source| GatewayError::Listen { address: listen, source };
-        let listener = TcpListener::bind(listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let ServerConfig {
+            listen: _,
+            credentials,
+            operator,
+            mut tiers,
+            tls,
+            domain,
+            nonces,
+            limits,
+        } = config;
+        let BoundAddress { socket, address } = bound;
+        let listener = socket
+            .listen(LISTEN_BACKLOG)
+            .map_err(|source| GatewayError::Listen { address, source })?;
         let tls = tls.map(|tls| Tls::read(&tls, address, Timestamp::now())).transpose()?;
         let connections = Connections::new(limits.connections, IDLE_GRACE);
         let shared_connections = Arc::clone(&connections);

@@ -84,6 +84,13 @@ impl Tls {
     }
 }
 
+/// Refuses certificate and key that exist and cannot be used.
+pub(super) fn check(tls: &TlsConfig) -> Result<()> {
+    let TlsConfig::Files { cert, key } = tls else { return Ok(()) };
+    let provider = rustls::crypto::ring::default_provider();
+    read_pair(cert, key, &provider).map(drop)
+}
+
 impl Renewal {
     /// Checks every day whether the certificate is due, until the task is dropped.
     pub(super) async fn run(self) {

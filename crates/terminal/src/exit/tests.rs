@@ -34,6 +34,7 @@ fn help_lists_every_exit_code() {
         Exit::Locked,
         Exit::Partial,
         Exit::KeysFailed,
+        Exit::KeysWithoutBodies,
     ];
     let manual = include_str!("../../../../docs/operating.md");
     for (row, exit) in EXIT_CODES_HELP.lines().skip(1).zip(all) {

@@ -117,7 +117,7 @@ impl CrashTest {
     }
 
     fn recover(&self, salvage: bool) -> RecoverReport {
-        self.recover_with(RecoverOptions { salvage, earliest: false })
+        self.recover_with(RecoverOptions { salvage, ..RecoverOptions::default() })
     }
 
     fn recover_with(&self, options: RecoverOptions) -> RecoverReport {
@@ -258,7 +258,11 @@ fn recovery_shows_unconfirmed_objects_only_with_salvage() {
         crash_test.recover(false);
     }
     // And the other way around.
-    crash_test.recover_with(RecoverOptions { salvage: true, earliest: true });
+    crash_test.recover_with(RecoverOptions {
+        salvage: true,
+        earliest: true,
+        ..RecoverOptions::default()
+    });
     let state = crash_test.start();
     check_shown(&state, &[("both", 10), ("empty", 0), ("long", 700_000)]);
     check_unconfirmed(&state, &[("both", 20)]);
@@ -301,7 +305,11 @@ fn recovery_keeps_versions_and_labels() {
     // The latest version has the name; the one before, which is another version, is unconfirmed.
     check_unconfirmed(&state, &[("both", 10)]);
     drop(state);
-    crash_test.recover_with(RecoverOptions { salvage: true, earliest: true });
+    crash_test.recover_with(RecoverOptions {
+        salvage: true,
+        earliest: true,
+        ..RecoverOptions::default()
+    });
     let state = crash_test.start();
     check_shown(&state, &[("both", 10)]);
     let unconfirmed: Vec<(Vec<u8>, UnconfirmedRow)> =
