@@ -35,7 +35,7 @@ pub(crate) fn expire_due(state: &Arc<ArchiveState>, on_begin: &mut dyn FnMut()) 
         for ticket in waiting {
             match ticket.wait() {
                 Ok(retired) => {
-                    state.fail.pass("expire-committed");
+                    state.runtime.fail.pass("expire-committed");
                     state.free(&retired.extents);
                 }
                 Err(error) => result = Err(error),

@@ -665,7 +665,7 @@ impl Archive {
     /// Subscribes to restores that are given up from now on.
     #[must_use]
     pub fn watch_restores(&self) -> RestoreWatch {
-        RestoreWatch::new(self.state.given_up.subscribe())
+        RestoreWatch::new(self.state.runtime.given_up.subscribe())
     }
 
     /// Breaks an emulated machine of the library: it stops where it is until it is repaired. For

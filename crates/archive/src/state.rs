@@ -50,7 +50,8 @@ pub(crate) const DAMAGED_CATALOG_REMEDY: &str = "run `fulgurite recover`, which 
 #[derive(Debug)]
 pub(crate) struct ArchiveState {
     pub(crate) config: ArchiveConfig,
-    clock: Clock,
+    /// What goes on in this run.
+    pub(crate) runtime: Runtime,
     pub(crate) archive: ArchiveId,
     pub(crate) kv: Arc<FjallStore>,
     pub(crate) committer: Arc<Committer>,
@@ -62,31 +63,53 @@ pub(crate) struct ArchiveState {
     pub(crate) digest_pool: Arc<DigestPool>,
     pub(crate) space: Arc<Space>,
     pub(crate) mark: MarkFile,
-    pub(crate) fail: Arc<FailPoints>,
-    pub(crate) panics: Arc<Panics>,
     /// Damaged restored copies dropped since the start; they have to be restored again.
     pub(crate) copies_dropped: AtomicU64,
     /// The glass tier.
     pub(crate) platters: Platters,
     /// Number of this server run; every key created in it carries this number.
     pub(crate) run: u64,
-    pub(crate) job_handles: JobHandles,
-    /// The receiving ends of `job_handles`, until the workers take them.
-    pub(crate) inboxes: Mutex<Option<Inboxes>>,
     pub(crate) tiers: Tiers,
-    /// Notified whenever the job of a tier has processed its queue, and when it never will again.
-    pub(crate) moves_polled: tokio::sync::Notify,
-    /// Broadcasts each restore that is given up.
-    pub(crate) given_up: tokio::sync::broadcast::Sender<FailedRestore>,
     pub(crate) completion_locks: CompletionLocks,
     /// Bodies with a key and an entry in a log that no row names, not even as unconfirmed, as found
     /// by the sweep of this start: parts of uploads.
     pub(crate) unconfirmed_parts: AtomicU64,
     /// Set when keys that rows mark for destruction could not be destroyed.
     pub(crate) has_failed_shreds: AtomicBool,
+    _lock: File,
+}
+
+/// What goes on in a run of the archive, as opposed to what is stored: time, faults, jobs, the stop.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    clock: Clock,
+    pub(crate) fail: Arc<FailPoints>,
+    pub(crate) panics: Arc<Panics>,
     /// Set when long work is to end at its next safe point.
     pub(crate) stopping: Arc<AtomicBool>,
-    _lock: File,
+    pub(crate) job_handles: JobHandles,
+    /// The receiving ends of `job_handles`, until the workers take them.
+    pub(crate) inboxes: Mutex<Option<Inboxes>>,
+    /// Notified whenever the job of a tier has processed its queue, and when it never will again.
+    pub(crate) moves_polled: tokio::sync::Notify,
+    /// Broadcasts each restore that is given up.
+    pub(crate) given_up: tokio::sync::broadcast::Sender<FailedRestore>,
+}
+
+impl Runtime {
+    fn new(clock: Clock, fail: FailPoints, tiers: &Tiers) -> Self {
+        let (job_handles, inboxes) = JobHandles::new(&clock, tiers);
+        Self {
+            clock,
+            fail: Arc::new(fail),
+            panics: Arc::default(),
+            stopping: Arc::default(),
+            job_handles,
+            inboxes: Mutex::new(Some(inboxes)),
+            moves_polled: tokio::sync::Notify::new(),
+            given_up: tokio::sync::broadcast::Sender::new(GIVEN_UP_WAITING_MAX),
+        }
+    }
 }
 
 /// Reads the identity, rebuilds it from the key table, or creates one in a directory without an
@@ -233,23 +256,23 @@ impl ArchiveState {
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.record_or_warn(false);
         let tiers = Tiers::open(&config, archive, |tier| rows::tiers::is_claimed(&*kv, tier))?;
-        let (job_handles, inboxes) = JobHandles::new(&clock, &tiers);
-        let (panics, stopping, fail) = (Arc::default(), Arc::default(), Arc::new(fail));
+        let runtime = Runtime::new(clock, fail, &tiers);
         let shared = Shared {
             archive,
             far: far_libraries(&config, &tiers, Some((&kv, &committer)))?,
             catalog: Arc::clone(&kv) as Arc<dyn KeyValue>,
             committer: Arc::clone(&committer),
             folder: Paths::new(&config.data).platters(),
-            clock: clock.clone(),
-            panics: Arc::clone(&panics),
-            fail: Arc::clone(&fail),
-            stopping: Arc::clone(&stopping),
+            clock: runtime.clock.clone(),
+            panics: Arc::clone(&runtime.panics),
+            fail: Arc::clone(&runtime.fail),
+            stopping: Arc::clone(&runtime.stopping),
         };
         let platters = Platters::open(shared, &config.glass)?;
+        let digest_pool = DigestPool::new(Arc::clone(&runtime.fail), Arc::clone(&runtime.panics));
         Ok(Self {
             config,
-            clock,
+            runtime,
             archive,
             kv,
             committer,
@@ -258,23 +281,16 @@ impl ArchiveState {
             online,
             restored,
             budget,
-            digest_pool: Arc::new(DigestPool::new(Arc::clone(&fail), Arc::clone(&panics))),
+            digest_pool: Arc::new(digest_pool),
             space,
             mark,
-            fail,
-            panics,
             copies_dropped: AtomicU64::new(0),
             platters,
             run,
-            job_handles,
-            inboxes: Mutex::new(Some(inboxes)),
             completion_locks: CompletionLocks::default(),
             tiers,
-            moves_polled: tokio::sync::Notify::new(),
             unconfirmed_parts: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
-            given_up: tokio::sync::broadcast::Sender::new(GIVEN_UP_WAITING_MAX),
-            stopping,
             _lock: lock,
         })
     }
@@ -299,12 +315,12 @@ impl ArchiveState {
 
     /// Returns wall-clock time.
     pub(crate) fn now(&self) -> UnixTime {
-        self.clock.now()
+        self.runtime.clock.now()
     }
 
     /// Returns the one clock of the archive.
     pub(crate) const fn clock(&self) -> &Clock {
-        &self.clock
+        &self.runtime.clock
     }
 
     /// Returns the bytes of restored copies that fit on the disk and in the logs' budget.
@@ -329,7 +345,7 @@ impl ArchiveState {
                 self.free(&retired.extents);
                 return Err(error);
             }
-            self.fail.pass("delete-shredded");
+            self.runtime.fail.pass("delete-shredded");
             self.mark.record_unsynced();
             let done = retired.keys.iter().map(|&(_, body)| body).collect();
             // Not awaited: shredding again after a crash is idempotent.
@@ -337,7 +353,7 @@ impl ArchiveState {
         }
         self.free(&retired.extents);
         self.notify_movers();
-        self.fail.pass("delete-freed");
+        self.runtime.fail.pass("delete-freed");
         Ok(())
     }
 
@@ -365,7 +381,11 @@ impl ArchiveState {
 
     /// Returns `Stopping` when the archive is being stopped; called between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
-        if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
+        if self.runtime.stopping.load(Ordering::SeqCst) {
+            Err(ArchiveError::Stopping)
+        } else {
+            Ok(())
+        }
     }
 }
 

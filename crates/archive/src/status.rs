@@ -450,7 +450,7 @@ fn full_status(state: &ArchiveState) -> Result<Status> {
         unverified_failure: glass.unverified_failure,
         seal_failures: glass.seal_failures,
         sets_given_up: glass.sets_given_up,
-        panics: state.panics.count() + decoders,
+        panics: state.runtime.panics.count() + decoders,
         copies_dropped: state.copies_dropped.load(Ordering::Relaxed),
         repaired_by_track,
         repaired_by_group,

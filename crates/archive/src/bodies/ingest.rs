@@ -298,9 +298,9 @@ impl Ingest {
         } else {
             writer.finish(&sealed)?;
         }
-        key.state.fail.pass("put-written");
+        key.state.runtime.fail.pass("put-written");
         tokio::try_join!(writer.sync(), key.state.keys.sync())?;
-        key.state.fail.pass("put-staged");
+        key.state.runtime.fail.pass("put-staged");
         let row = BodyRow {
             body_id: key.body,
             key_slot: key.slot,

@@ -98,7 +98,7 @@ impl NamePurge {
             let ms = state.clock().passed().since(begun).as_nanos() / 1_000_000;
             tracing::debug!(%bytes, ms, "tables were rewritten without deleted names");
         }
-        state.fail.pass("forget-compacted");
+        state.runtime.fail.pass("forget-compacted");
         state.committer.reopen_blocking()?;
         self.compacted = None;
         state.committer.commit_blocking(move |tx: &mut Transaction<'_>| {

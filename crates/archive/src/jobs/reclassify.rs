@@ -223,7 +223,7 @@ impl Job for ReclassifyJob {
         run.doing(format!("moving objects to class {}", active.order.class.name()));
         let work = || active.piece(&self.state, &self.runtime);
         // A failure goes only to the caller that ordered the move.
-        match self.state.panics.run("reclassifying", work) {
+        match self.state.runtime.panics.run("reclassifying", work) {
             Ok(true) => self.active.push_back(active),
             ended => {
                 let ActiveOrder { order, report, .. } = active;

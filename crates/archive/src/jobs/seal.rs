@@ -28,7 +28,7 @@ impl SealJob {
     /// Whether there is anything to seal. If the check fails, sealing is tried and reports why.
     fn is_due(&self) -> bool {
         let check = || policy::is_due(&self.state);
-        self.state.panics.run(SEALING, check).unwrap_or(true)
+        self.state.runtime.panics.run(SEALING, check).unwrap_or(true)
     }
 
     /// After a failure it checks less often what is due, and the failure is shown.

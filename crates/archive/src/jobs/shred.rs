@@ -101,7 +101,7 @@ mod tests {
         };
         state.committer.commit_blocking(commit).unwrap();
         let time = ManualClock::at(testing::NOW);
-        let runner = Runner::new(&time.clock(), &state.panics);
+        let runner = Runner::new(&time.clock(), &state.runtime.panics);
         runner.start(ShredJob::from_state(&state)).unwrap();
         // The deleting call destroys its keys; after an error nobody has.
         assert!(state.keys.load(slot, body).is_ok());

@@ -107,7 +107,7 @@ impl VerifyJob {
                 }
             })
         };
-        match state.panics.run("verifying", check) {
+        match state.runtime.panics.run("verifying", check) {
             Ok((platters, copies, tiers)) => {
                 let of_platters = platters.iter().map(|platter| platter.bytes).sum::<u64>();
                 let total = copies.unwrap_or(0) + tiers.unwrap_or(0) + of_platters;
@@ -143,7 +143,7 @@ impl Job for VerifyJob {
         let Some(at) = fewest else { return Ok(Next::Tick) };
         let mut active = self.active.swap_remove(at);
         // A failure goes only to the caller that ordered the verification.
-        match self.state.panics.run("verifying", || active.piece(&self.state, run)) {
+        match self.state.runtime.panics.run("verifying", || active.piece(&self.state, run)) {
             Ok(()) if active.remaining_pieces() > 0 => self.active.push(active),
             ended => {
                 let ActiveOrder { order, report, .. } = active;

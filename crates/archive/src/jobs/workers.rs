@@ -70,19 +70,19 @@ impl JobHandles {
 impl ArchiveState {
     /// Notifies the jobs that something was staged.
     pub(crate) fn notify_pipeline(&self) {
-        self.job_handles.sealing.handle().notify();
+        self.runtime.job_handles.sealing.handle().notify();
         self.notify_movers();
     }
 
     /// Notifies the tier jobs that bodies wait for a tier, or for removal from one.
     pub(crate) fn notify_movers(&self) {
-        self.job_handles.moving.iter().for_each(JobHandle::notify);
+        self.runtime.job_handles.moving.iter().for_each(JobHandle::notify);
     }
 
     /// Requests the restore of an object that has a row in the queue.
     pub(crate) fn request_restore(&self, object: ObjectId) {
         // If no job receives it, the next start finds the row.
-        self.job_handles.restore.send(restore::Message::Asked(object));
+        self.runtime.job_handles.restore.send(restore::Message::Asked(object));
     }
 }
 
@@ -100,22 +100,22 @@ impl Workers {
         state.platters.start(runtime.clone())?;
         startup::finish_shreds(state)?;
         quarantine::requeue(state)?;
-        let inboxes = state.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let inboxes = state.runtime.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Inboxes { sealing: orders, verifying, reclassifying, restore }) = inboxes else {
             return Err(ArchiveError::Internal {
                 what: "the workers were started twice".to_owned(),
             });
         };
-        let runner = Runner::new(state.clock(), &state.panics);
+        let runner = Runner::new(state.clock(), &state.runtime.panics);
         let shared_state = || Arc::clone(state);
         runner.start(ExpiryJob(shared_state()))?;
         let bodies = StagedBodies::from_state(state);
         let sealing = SealJob { state: shared_state(), bodies, orders };
-        runner.start_at(state.job_handles.sealing.handle(), sealing)?;
+        runner.start_at(state.runtime.job_handles.sealing.handle(), sealing)?;
         let moves = ReclassifyJob::new(state, reclassifying, &runtime);
-        runner.start_at(state.job_handles.reclassifying.handle(), moves)?;
+        runner.start_at(state.runtime.job_handles.reclassifying.handle(), moves)?;
         Restorer::start(&runner, state, restore)?;
-        for (handle, tier) in state.job_handles.moving.iter().zip(state.tiers.iter()) {
+        for (handle, tier) in state.runtime.job_handles.moving.iter().zip(state.tiers.iter()) {
             runner.start_at(handle, MoveJob(Mover::new(state, tier)))?;
         }
         if !state.config.far_libraries.is_empty() {
@@ -124,7 +124,7 @@ impl Workers {
         runner.start(ShredJob::from_state(state))?;
         runner.start(MaintenanceJob::from_state(state))?;
         let verifying = VerifyJob::new(state, verifying);
-        runner.start_at(state.job_handles.verifying.handle(), verifying)?;
+        runner.start_at(state.runtime.job_handles.verifying.handle(), verifying)?;
         Ok(Self { state: shared_state(), runner })
     }
 
@@ -184,7 +184,7 @@ impl Workers {
     pub(crate) async fn seal(&self) -> Result<SealReport> {
         self.state.tiers.iter().for_each(|tier| tier.request_move());
         self.state.notify_movers();
-        let answer = self.state.job_handles.sealing.order(|reply| reply)?;
+        let answer = self.state.runtime.job_handles.sealing.order(|reply| reply)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
@@ -203,7 +203,7 @@ impl Workers {
     ) -> Result<VerifyReport> {
         let progress = Arc::clone(progress);
         let order = |reply| VerifyOrder { scope, progress, reply };
-        let answer = self.state.job_handles.verifying.order(order)?;
+        let answer = self.state.runtime.job_handles.verifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
@@ -217,12 +217,12 @@ impl Workers {
     ) -> Result<MoveReport> {
         let progress = Arc::clone(progress);
         let order = |reply| MoveOrder { bucket, chosen, class, progress, reply };
-        let answer = self.state.job_handles.reclassifying.order(order)?;
+        let answer = self.state.runtime.job_handles.reclassifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
     pub(crate) fn stop(&self) -> Result<()> {
-        self.state.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.state.runtime.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
         self.runner.stop();
         // The library first, because a job may wait minutes for simulated mechanics.
         self.state.platters.stop();

@@ -232,7 +232,7 @@ impl PartWriter {
         };
         let outcome = state.committer.commit(commit).await;
         let retired = staged.settle(outcome)?;
-        state.fail.pass("part-committed");
+        state.runtime.fail.pass("part-committed");
         state.finish_retired(retired).await?;
         Ok(info)
     }
@@ -400,7 +400,7 @@ async fn complete_serialized(
             // A repeated request gets the same answer.
             return join.find_done(&*state.kv);
         };
-        state.fail.pass("complete-logged");
+        state.runtime.fail.pass("complete-logged");
         let name = &join.completion.name;
         let name = ObjectName::new(&name.bucket, &name.key, row.version);
         let acknowledged = AcknowledgedCopies::upload(&state, &name, &row, &parts).await?;
@@ -421,7 +421,7 @@ async fn complete_serialized(
             Ok(None) | Err(_) => drop(entries),
         }
         let Some((row, retired)) = outcome? else { continue };
-        state.fail.pass("complete-committed");
+        state.runtime.fail.pass("complete-committed");
         state.finish_retired(retired).await?;
         state.notify_pipeline();
         return Ok(row);

@@ -134,7 +134,7 @@ impl LocalWriter {
         };
         let outcome = state.committer.commit(commit).await;
         let (row, retired) = staged.settle(outcome)?;
-        state.fail.pass("put-committed");
+        state.runtime.fail.pass("put-committed");
         state.finish_retired(retired).await?;
         state.notify_pipeline();
         Ok(row.info(&info_key, now))
@@ -181,7 +181,7 @@ pub(crate) async fn delete(
             Ok((was_there, retired))
         };
         let (was_there, retired) = shared.committer.commit(commit).await?;
-        shared.fail.pass("delete-committed");
+        shared.runtime.fail.pass("delete-committed");
         shared.finish_retired(retired).await?;
         Ok(was_there)
     };

@@ -67,10 +67,10 @@ impl Job for CommitJob {
         run.doing("committing restored copies");
         let ids: Vec<RestoreId> = group.iter().map(|(id, _)| *id).collect();
         // A panic is caught here, because the restorer must get an answer.
-        let ended = self.state.panics.catch("restoring", || commit_all(&self.state, group));
+        let ended = self.state.runtime.panics.catch("restoring", || commit_all(&self.state, group));
         let ended =
             ended.unwrap_or_else(|_| ids.into_iter().map(|id| (id, CopyOutcome::Lost)).collect());
-        self.state.job_handles.restore.send(Message::Ended(ended));
+        self.state.runtime.job_handles.restore.send(Message::Ended(ended));
         Ok(Next::Again)
     }
 }
@@ -105,7 +105,7 @@ fn commit_all(
         if is_kept {
             reservations.iter().for_each(|reservation| reservation.writer.keep());
         }
-        state.fail.pass("restore-committed");
+        state.runtime.fail.pass("restore-committed");
         let end = match outcome {
             Ok(_) => CopyOutcome::Done,
             Err(error) => {

@@ -141,7 +141,7 @@ impl Restorer {
         let (commits, whole) = JobSender::new(&JobHandle::new(state.clock()));
         runner.start_at(commits.handle(), CommitJob::new(state, whole))?;
         let restorer = Self { ctx, log, inbox, worker_pool, commits, driver: None, first_id: 0 };
-        runner.start_at(state.job_handles.restore.handle(), restorer)
+        runner.start_at(state.runtime.job_handles.restore.handle(), restorer)
     }
 
     /// Creates a driver that starts from the rows.
@@ -170,7 +170,7 @@ impl Restorer {
             room: ByteCount::new(u64::MAX),
             worker_pool: self.worker_pool.clone(),
             commits: self.commits.clone(),
-            inbox: self.ctx.state.job_handles.restore.clone(),
+            inbox: self.ctx.state.runtime.job_handles.restore.clone(),
         })
     }
 }
@@ -342,7 +342,7 @@ impl Driver {
     }
 
     fn visited(&mut self, mut visited: PlatterVisit<PieceId>) -> Result<()> {
-        self.ctx.state.fail.pass("restore-read");
+        self.ctx.state.runtime.fail.pass("restore-read");
         let arrived = std::mem::take(&mut visited.completed);
         arrived.into_iter().for_each(|(piece, crc)| self.piece_arrived(piece, crc));
         visited.remaining.retain(|request| self.restores.is_in_flight(request.piece));
@@ -367,7 +367,7 @@ impl Driver {
         let inbox = self.inbox.clone();
         let work = move || {
             let fetched =
-                state.panics.run("restoring", || state.platters.recover_shards(&recovery));
+                state.runtime.panics.run("restoring", || state.platters.recover_shards(&recovery));
             let fetched = fetched.unwrap_or_else(|error| {
                 let error = Arc::new(error);
                 let requests = recovery.requests.iter();
@@ -516,8 +516,10 @@ impl Driver {
         let (writer, state) = (copy_task.writer(part), Arc::clone(&self.ctx.state));
         let inbox = self.inbox.clone();
         let work = move || {
-            let copied =
-                state.panics.run("restoring", || copy_staged(&state, object, &body, &writer));
+            let copied = state
+                .runtime
+                .panics
+                .run("restoring", || copy_staged(&state, object, &body, &writer));
             let message = match copied {
                 Ok(None) => Message::Moved(piece),
                 Ok(Some(crc)) => Message::Copied(piece, Ok(crc)),
@@ -589,7 +591,7 @@ impl Driver {
         let failed = self.ctx.state.committer.commit_blocking(end)?;
         if let Some(failed) = failed {
             // Fails only if there is no subscriber.
-            let _ = self.ctx.state.given_up.send(failed);
+            let _ = self.ctx.state.runtime.given_up.send(failed);
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ async fn join(
         Some(found) => found.info,
         None => put(state, bucket, &completion, upload).await?,
     };
-    state.fail.pass("shared-joined");
+    state.runtime.fail.pass("shared-joined");
     multipart::abort(state, completion.name.clone()).await?;
     Ok(info)
 }

@@ -107,7 +107,7 @@ impl AcknowledgedCopies {
             named.into_iter().try_for_each(|(key, slot)| rows::put(tx, REMOVALS, key, &slot))
         };
         state.committer.commit(note).await?;
-        state.fail.pass("put-named");
+        state.runtime.fail.pass("put-named");
         // Threads of tiers may block on a disk; threads of clients may not.
         let shared = Arc::clone(tier);
         let uploaded = tier.runtime().spawn(async move {
@@ -126,7 +126,7 @@ impl AcknowledgedCopies {
         uploaded.await.map_err(|error| ArchiveError::Internal {
             what: format!("a put panicked: {error}"),
         })??;
-        state.fail.pass("put-brought");
+        state.runtime.fail.pass("put-brought");
         let bodies = bodies.iter().map(|(body, _)| body.body_id).collect();
         Ok(Self { tier: Arc::clone(tier), bodies, _pins: Arc::new(pins) })
     }

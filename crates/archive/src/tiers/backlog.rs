@@ -33,7 +33,7 @@ pub(crate) async fn wait_until_moved(state: &ArchiveState) -> Result<()> {
     let begun = state.now();
     loop {
         // Registered before the check, so that no notification is missed.
-        let polled = state.moves_polled.notified();
+        let polled = state.runtime.moves_polled.notified();
         state.check_stopping()?;
         let waiting = waiting(&state.kv, &state.tiers)?;
         if waiting.iter().all(|tier| tier.since > begun) {

@@ -65,7 +65,7 @@ impl Mover {
 
     /// Notifies tasks that wait for moves that the queue was processed.
     pub(crate) fn notify_polled(&self) {
-        self.state.moves_polled.notify_waiters();
+        self.state.runtime.moves_polled.notify_waiters();
     }
 
     /// Processes the first waiting bodies; calls `on_begin` with what it does. `false` when nothing
@@ -128,7 +128,7 @@ impl Mover {
         let put: Vec<_> = tier.wait(puts.buffer_unordered(tier.bodies_at_once()).collect());
         // If a disk was unmounted meanwhile, its empty mount point accepted all of them.
         tier.wait(tier.confirm())?;
-        self.state.fail.pass("move-written");
+        self.state.runtime.fail.pass("move-written");
         self.commit(tier, put)?;
         Ok(true)
     }
@@ -174,7 +174,7 @@ impl Mover {
         }
         for ticket in tickets {
             let committed: Result<Retired> = ticket.wait();
-            self.state.fail.pass("move-committed");
+            self.state.runtime.fail.pass("move-committed");
             match committed {
                 Ok(retired) => self.state.free(&retired.extents),
                 Err(error) => outcome = Err(error),
@@ -204,7 +204,7 @@ impl Mover {
             if tier.wait(tier.remove(body, is_named))? {
                 done.push((key, body));
             }
-            self.state.fail.pass("move-removed");
+            self.state.runtime.fail.pass("move-removed");
         }
         // A missing body counts as removed, but not in the empty mount point of a disk that was
         // unmounted meanwhile.

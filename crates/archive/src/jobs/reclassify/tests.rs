@@ -31,7 +31,7 @@ fn order_of_a_disconnected_caller_does_not_start() {
     drop(order("there", &given_up));
     let outcome = order("missing", &awaited);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let runner = Runner::new(&clock, &state.panics);
+    let runner = Runner::new(&clock, &state.runtime.panics);
     let job = ReclassifyJob::new(&state, inbox, runtime.handle());
     runner.start_at(mail.handle(), job).unwrap();
     let outcome = outcome.blocking_recv().unwrap();
