@@ -176,7 +176,7 @@ def lost_objects(server: Server, objects: dict[str, bytes]) -> list[str]:
     """Name the objects that do not come back as they were, and those that should be gone."""
     s3 = server.s3()
     listed = {item["Key"]: item["StorageClass"] for item in listing(s3)}
-    server.run("admin", "seal", "--data", str(server.data))
+    server.run("archive", "seal", "--data", str(server.data))
     archived = {name for name, kind in listed.items() if kind != "STANDARD"} & objects.keys()
     lost = set(objects) - archived
     # A restored copy that is found damaged goes, and the object is restored again.

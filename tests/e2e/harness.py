@@ -344,8 +344,8 @@ class Server:
         return run([str(binary()), *arguments], timeout, KEYS)
 
     def admin(self, verb: str, *arguments: str) -> Any:
-        """Run `fulgurite admin VERB --json`: the last object it prints. It must succeed."""
-        done = self.run("admin", verb, "--data", str(self.data), "--json", *arguments)
+        """Run `fulgurite archive VERB --json`: the last object it prints. It must succeed."""
+        done = self.run("archive", verb, "--data", str(self.data), "--json", *arguments)
         assert done.returncode == 0, f"{done.stderr}\n{self.tail()}"
         return json.loads(done.stdout.splitlines()[-1])
 

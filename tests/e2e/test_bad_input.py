@@ -480,7 +480,7 @@ def test_mislabeled_platter_files(start: Start, fault: str) -> None:
         platters[0].write_bytes(stranger.read_bytes())
         named = platters[:1]
     server.start()
-    done = server.run("admin", "verify", "--data", str(server.data), "--json")
+    done = server.run("archive", "verify", "--data", str(server.data), "--json")
     text = done.stdout + done.stderr
     for path in named:
         assert path.stem in text, text

@@ -118,7 +118,7 @@ class Stretch:
         keys = driver.every_key()
         for verb in [driver._put, driver._put, driver._put_parts, driver._delete, driver._put]:
             self.attempt(lambda verb=verb: verb(client, rng.choice(keys), rng))
-        self.server.run("admin", "seal", "--data", str(self.server.data))
+        self.server.run("archive", "seal", "--data", str(self.server.data))
         archived = [key for key in driver.archived() if key.acknowledged]
         if archived:
             key = rng.choice(archived)
@@ -209,7 +209,7 @@ class Stretch:
             client.delete_object(Bucket=BUCKET, Key="probe")
         except (*self.driver.connection_errors, client.exceptions.ClientError):
             return False
-        done = self.server.run("admin", "seal", "--data", str(self.server.data))
+        done = self.server.run("archive", "seal", "--data", str(self.server.data))
         return done.returncode == 0 and self.server.is_answering("/readyz")
 
     def finding(self, it: Round, what: str) -> None:

@@ -161,7 +161,7 @@ def documented_script() -> str:
 
 
 def test_the_documented_admin_call_works(server: Server) -> None:
-    """Curl and openssl can do what `fulgurite admin` does, as the page says."""
+    """Curl and openssl can do what `fulgurite archive` does, as the page says."""
     environment = {"ACCESS": ACCESS_KEY, "SECRET": SECRET_KEY, "ENDPOINT": server.endpoint}
     script = documented_script()
 

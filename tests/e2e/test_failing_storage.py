@@ -250,8 +250,8 @@ class Rig:
         assert {item["Key"] for item in listed} <= set(self.kept) | set(self.refused)
 
     def admin_status(self) -> str:
-        """What `fulgurite admin status` prints, wherever the data directory is."""
-        done = self.server.run("admin", "status", "--endpoint", self.server.endpoint)
+        """What `fulgurite archive status` prints, wherever the data directory is."""
+        done = self.server.run("archive", "status", "--endpoint", self.server.endpoint)
         return done.stdout + done.stderr
 
     def metrics(self) -> str:

@@ -50,7 +50,7 @@ def test_objects_survive_the_loss_of_this_site(start: Start, tmp_path: Path) -> 
     status, page = server.fetch("/metrics")
     assert status == 200
     assert b'fulgurite_tier_far_platters{tier="glass",kind="glass",library="oslo"} 3' in page
-    shown = server.run("admin", "status", "--data", str(server.data)).stdout
+    shown = server.run("archive", "status", "--data", str(server.data)).stdout
     assert "far        3 platters at oslo" in shown, shown
     server.kill()
 

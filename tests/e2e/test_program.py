@@ -86,10 +86,10 @@ def test_seal_and_verify_show_bytes_and_the_time_left(start: Start) -> None:
     body = os.urandom(1_500_000)
     s3.put_object(Bucket="slow", Key="k", Body=body, StorageClass="DEEP_ARCHIVE")
     for verb in ("seal", "verify"):
-        shown = on_terminal([str(binary()), "admin", verb, "--data", str(server.data)])
+        shown = on_terminal([str(binary()), "archive", verb, "--data", str(server.data)])
         found = re.findall(r"([0-9.]+ (?:B|KiB|MiB)) of ([0-9.]+ MiB)", shown)
         assert len({done for done, _ in found}) > 2, f"{verb}: {shown}"
         assert len({total for _, total in found}) == 1, f"{verb}: {shown}"
         assert re.search(r"[0-9] s left", shown), f"{verb}: {shown}"
-    silent = server.run("admin", "verify", "--data", str(server.data))
+    silent = server.run("archive", "verify", "--data", str(server.data))
     assert (silent.returncode, silent.stderr) == (0, "")

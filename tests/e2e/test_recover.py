@@ -201,7 +201,7 @@ def test_interrupted_upload_stays_unconfirmed(start: Start) -> None:
     status = server.status()
     assert status["bodies_unconfirmed"] == 2
     assert [body["key"] for body in status["objects_unconfirmed"]] == ["alone", "both"]
-    text = server.run("admin", "status", "--data", str(server.data)).stdout
+    text = server.run("archive", "status", "--data", str(server.data)).stdout
     assert "unconfirmed  2 bodies" in text and f"{BUCKET}/alone: 6 B" in text
     assert shown(s3) == {"both": b"first"}
     server.stop()

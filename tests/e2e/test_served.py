@@ -106,7 +106,7 @@ def test_twin_replays_the_restores_of_a_served_archive(tmp_path: Path) -> None:
     # Meanwhile new platters come out and are verified.
     put(server, [f"new {number}" for number in range(count // 10)])
     with ThreadPoolExecutor(1) as beside:
-        seal = ["admin", "seal", "--data", str(server.data)]
+        seal = ["archive", "seal", "--data", str(server.data)]
         sealing = beside.submit(server.run, *seal, timeout=3600)
         restore_all(server, names, 3600 if is_measured else 120)
         assert sealing.result().returncode == 0

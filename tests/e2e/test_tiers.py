@@ -212,7 +212,7 @@ def test_objects_are_moved_to_another_class(make: Make, tmp_path: Path) -> None:
     s3.put_object(Bucket=BUCKET, Key="docs/deep", Body=b"deep", StorageClass="DEEP_ARCHIVE")
     moved = server.admin("move", f"s3://{BUCKET}/docs/a", "--class", "GLACIER_IR")
     assert (moved["objects"], moved["bytes"], moved["left"]) == (1, 6, [])
-    command = ["admin", "move", "--data", str(server.data), "--class", "GLACIER_IR"]
+    command = ["archive", "move", "--data", str(server.data), "--class", "GLACIER_IR"]
     done = server.run(*command, "--recursive", f"s3://{BUCKET}/docs/")
     assert done.returncode == 10, done.stderr
     assert "1 object with 6 B moved; 1 there already" in done.stdout, done.stdout
@@ -294,7 +294,7 @@ def test_objects_changed_in_the_bucket_are_never_served(
         for name in ["one", "two"]:
             with pytest.raises((ClientError, HTTPClientError)):
                 read(server.s3(), BUCKET, name)
-        done = server.run("admin", "verify", "--data", str(server.data))
+        done = server.run("archive", "verify", "--data", str(server.data))
         assert done.returncode == 8, done.stderr
         assert "tier cold  2 of 2 bodies damaged" in done.stdout, done.stdout
         assert f"s3://{BUCKET}/one  " in done.stdout, done.stdout
@@ -302,4 +302,4 @@ def test_objects_changed_in_the_bucket_are_never_served(
         store.s3().put_object(Bucket=TIER, Key=name, Body=value)
     for name in ["one", "two"]:
         assert read(server.s3(), BUCKET, name) == random.Random(name).randbytes(200_000)
-    assert server.run("admin", "verify", "--data", str(server.data)).returncode == 0
+    assert server.run("archive", "verify", "--data", str(server.data)).returncode == 0

@@ -1,6 +1,6 @@
 //! The operator's commands: serve an archive, monitor it, repair it, and inspect its parts.
 
-pub mod admin;
+pub mod archive;
 mod banner;
 pub mod bench;
 pub mod config;
@@ -8,8 +8,8 @@ pub mod decode_worker;
 mod descriptors;
 pub mod durability;
 pub mod geo;
-pub mod glass;
 pub mod inspect;
+pub mod lab;
 mod limits;
 mod orphans;
 mod process;

@@ -1,4 +1,4 @@
-//! `admin orphans`: segments that the catalog does not reference. Listing them changes nothing;
+//! `archive orphans`: segments that the catalog does not reference. Listing them changes nothing;
 //! only `--discard` ever removes one.
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -7,7 +7,7 @@ use fulgurite_archive::status::OrphanedSegment;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, bytes, group_digits, note, pluralize};
 
-use crate::admin::AdminClient;
+use crate::archive::AdminClient;
 
 /// Lists orphans, or removes them.
 pub(crate) async fn orphans(

@@ -470,7 +470,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
         config::Fidelity::Soft => {
             let statistics = medium.statistics.clone().ok_or_else(|| {
                 let message = "fidelity soft needs medium.statistics: a file that \
-                               `fulgurite glass calibrate` writes";
+                               `fulgurite lab calibrate` writes";
                 anyhow::Error::from(ExitError::new(Exit::Config, message))
             })?;
             Fidelity::Soft { statistics, reads_max: medium.reads_max }

@@ -12,7 +12,7 @@
 //! A sector's quality selects the bin of sectors, from the worst to the best, that its voxels are
 //! drawn from; this preserves the spread of sectors, which is what makes codewords fail. The
 //! positions of errors within a sector are lost: voxels are drawn independently. The interleaver
-//! spreads each codeword over the sector, so that matters little; `fulgurite glass compare`
+//! spreads each codeword over the sector, so that matters little; `fulgurite lab compare`
 //! measures how little. Fidelity `sector` draws the outcome of a whole sector from the same bins.
 
 mod outcomes;
@@ -79,7 +79,7 @@ struct Bin {
     symbols: Vec<u8>,
 }
 
-/// Statistics of a decoder on a channel: what `fulgurite glass calibrate` writes.
+/// Statistics of a decoder on a channel: what `fulgurite lab calibrate` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SoftStatistics {

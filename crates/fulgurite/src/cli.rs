@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use fulgurite_archive_commands::admin::{AdminCommand, admin};
+use fulgurite_archive_commands::archive::{ArchiveCommand, archive};
 use fulgurite_archive_commands::bench::{BenchCommand, bench};
 use fulgurite_archive_commands::config::ConfigArgs;
 use fulgurite_archive_commands::decode_worker::{DecodeWorkerArgs, decode_worker};
 use fulgurite_archive_commands::durability::{DurabilityArgs, durability};
 use fulgurite_archive_commands::geo::{GeoCommand, geo};
-use fulgurite_archive_commands::glass::{GlassCommand, glass};
 use fulgurite_archive_commands::inspect::{InspectArgs, inspect};
+use fulgurite_archive_commands::lab::{LabCommand, lab};
 use fulgurite_archive_commands::recover::{RecoverArgs, recover};
 use fulgurite_archive_commands::serve::{ServeArgs, serve};
 use fulgurite_archive_commands::tier::{TierCommand, tier};
@@ -71,7 +71,7 @@ enum Command {
     #[command(flatten)]
     Objects(ObjectCommand),
     /// Seal, verify and watch a running archive
-    Admin(AdminCommand),
+    Archive(ArchiveCommand),
     /// List, create, watch and repair the tiers: racks, tomes, sites
     Tier(TierCommand),
     /// Serve a tome of a set in a process of its own
@@ -91,7 +91,7 @@ enum Command {
     /// Measure the codes
     Bench(BenchCommand),
     /// Measure, compare and draw the simulated voxels
-    Glass(GlassCommand),
+    Lab(LabCommand),
     /// Simulate libraries, replay their logs, generate traces
     Twin(TwinCommand),
     /// Print completions for a shell
@@ -102,13 +102,16 @@ enum Command {
 
 /// The commands in the order of the help, in groups.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Archive", &["serve", "config", "admin", "tier", "recover", "inspect", "durability", "demo"]),
+    (
+        "Archive",
+        &["serve", "config", "archive", "tier", "recover", "inspect", "durability", "demo"],
+    ),
     (
         "Objects",
         &["put", "get", "cat", "cp", "mv", "sync", "ls", "rm", "mb", "rb", "restore", "status"],
     ),
     ("On other machines", &["tome", "geo", "decode-worker"]),
-    ("Simulate and measure", &["twin", "glass", "bench"]),
+    ("Simulate and measure", &["twin", "lab", "bench"]),
     ("This program", &["completions", "man"]),
 ];
 
@@ -145,12 +148,12 @@ impl Command {
             | Self::Man(_)
             | Self::Geo(_)
             | Self::Tome(_)
-            | Self::Admin(_) => true,
+            | Self::Archive(_) => true,
             Self::Config(_)
             | Self::Inspect(_)
             | Self::Durability(_)
             | Self::Bench(_)
-            | Self::Glass(_)
+            | Self::Lab(_)
             | Self::Twin(_)
             | Self::Completions(_) => false,
         }
@@ -245,14 +248,14 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
         Command::Bench(command) => bench(command, out),
-        Command::Glass(command) => glass(command, out),
+        Command::Lab(command) => lab(command, out),
         Command::Twin(command) => twin(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
         Command::Completions(args) => completions(args, command_line(), out),
         Command::Man(args) => man(args, command_line(), out),
         Command::Serve(args) => block_on(serve(args, out)),
-        Command::Admin(command) => block_on(admin(command, out)),
+        Command::Archive(command) => block_on(archive(command, out)),
         Command::Tier(command) => block_on(tier(command, out)),
         Command::Geo(command) => block_on(geo(command, out)),
         Command::Tome(command) => block_on(tome(command, out)),
@@ -286,13 +289,13 @@ fn start_log(cli: &Cli) {
         | Command::Objects(_)
         | Command::Completions(_)
         | Command::Man(_)
-        | Command::Admin(_)
+        | Command::Archive(_)
         | Command::Geo(_)
         | Command::Tier(_)
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)
-        | Command::Glass(_)
+        | Command::Lab(_)
         | Command::Recover(_)
         | Command::Twin(_) => "warn",
     };

@@ -77,14 +77,14 @@ pub enum Fidelity {
     },
     /// Whole sectors fail, and have margins, according to statistics.
     Drawn {
-        /// What `fulgurite glass calibrate` wrote.
+        /// What `fulgurite lab calibrate` wrote.
         statistics: PathBuf,
         /// Maximum number of reads of a sector.
         reads_max: u8,
     },
     /// The decoders' output is drawn from statistics; the sectors' code is real.
     Soft {
-        /// What `fulgurite glass calibrate` wrote.
+        /// What `fulgurite lab calibrate` wrote.
         statistics: PathBuf,
         /// Maximum number of reads of a sector.
         reads_max: u8,

@@ -141,7 +141,7 @@ fn statistics<R>(
     let made = SoftStatistics::from_json(&text).and_then(|statistics| reader(&statistics));
     made.map_err(|error| GlassError::Unusable {
         path: path.display().to_string(),
-        reason: format!("{error}; create them with `fulgurite glass calibrate`"),
+        reason: format!("{error}; create them with `fulgurite lab calibrate`"),
     })
 }
 

@@ -99,7 +99,7 @@ impl Server {
     /// Seals what is staged; returns when it is verified and released.
     pub(super) fn seal(&self) -> Result<Duration> {
         let mut command = Command::new(&self.binary);
-        command.args(["admin", "seal", "--data"]).arg(&self.data).envs(KEYS);
+        command.args(["archive", "seal", "--data"]).arg(&self.data).envs(KEYS);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         peer::timed(&mut command)
     }

@@ -9,7 +9,7 @@ pub(super) const GLOSSARY: &str = "docs/glossary.md";
 const GLOSSARY_ENTRIES_MAX: usize = 90;
 
 /// Retired names, and what to write instead.
-const RETIRED: [(&str, &str); 37] = [
+const RETIRED: [(&str, &str); 39] = [
     ("Bells", "JobHandles"),
     ("Deed", "FragmentOp"),
     ("Gathering", "ObjectAssembler"),
@@ -31,6 +31,8 @@ const RETIRED: [(&str, &str); 37] = [
     ("Woken", "ExternalSpinUp"),
     ("anew", "again"),
     ("excuses", "in-flight deltas"),
+    ("fulgurite admin", "fulgurite archive"),
+    ("fulgurite glass", "fulgurite lab"),
     ("fulgurite_keyed", "fulgurite_tier"),
     ("fulgurite_layout", "fulgurite_glass_core::plan"),
     ("fulgurite_library", "fulgurite_glass_core::control"),

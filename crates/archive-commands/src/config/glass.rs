@@ -62,7 +62,7 @@ pub struct Medium {
     pub track_failure_rate: Ratio,
     /// `analog`: preset of the voxel channel.
     pub channel: String,
-    /// `soft`: file written by `fulgurite glass calibrate`.
+    /// `soft`: file written by `fulgurite lab calibrate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistics: Option<PathBuf>,
     /// `analog`: file of the learned decoder; by default the built-in one.

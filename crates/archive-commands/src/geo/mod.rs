@@ -31,7 +31,7 @@ pub(crate) use self::init::init;
 pub(crate) use self::open::{check, open, open_for_serve, shared, tier};
 
 use self::node::NodeArgs;
-use crate::admin::parse;
+use crate::archive::parse;
 use crate::process::restrict_umask;
 
 /// `geo`, with one of its commands.

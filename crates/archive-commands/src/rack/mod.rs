@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub(crate) use self::open::{check, is_fail_point, open, open_for_serve, tier};
 
-use crate::admin::parse;
+use crate::archive::parse;
 use crate::config::{Rack, TierConfig};
 
 /// Creates a rack, or what is missing of it.

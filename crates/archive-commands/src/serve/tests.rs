@@ -52,5 +52,5 @@ fn statistics_and_rates_exclude_each_other() {
     let both = fidelity(&medium(sector, Some("nominal.soft"), 0.1)).unwrap_err();
     assert!(both.to_string().contains("leave medium.sector_failure_rate"), "{both}");
     let none = fidelity(&medium(config::Fidelity::Soft, None, 0.0)).unwrap_err();
-    assert!(none.to_string().contains("glass calibrate"), "{none}");
+    assert!(none.to_string().contains("lab calibrate"), "{none}");
 }

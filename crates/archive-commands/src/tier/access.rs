@@ -15,7 +15,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::{NamedTier, open};
-use crate::admin::AdminClient;
+use crate::archive::AdminClient;
 use crate::serve;
 
 /// Access to a tier.

@@ -29,7 +29,7 @@ pub(crate) use self::open::{
 pub(crate) use self::source::{TierSource, tier_name};
 
 use self::access::{TierAccess, not_found};
-use crate::admin::{parse, show_platter};
+use crate::archive::{parse, show_platter};
 use crate::config::{Tier, TierConfig};
 use crate::process::restrict_umask;
 use crate::{geo, rack, serve, tomes};
@@ -350,7 +350,9 @@ fn show_status(tier: &TierSummary, snapshot: &Value, out: &Output) -> anyhow::Re
         TierKind::Rack => rack::show_status(snapshot, out),
         TierKind::Tome => tomes::show_status(&tier.name, snapshot, out),
         TierKind::Geo => geo::show_status(snapshot, out),
-        TierKind::Objects => out.text("a directory or a bucket: `fulgurite admin status` has more"),
+        TierKind::Objects => {
+            out.text("a directory or a bucket: `fulgurite archive status` has more")
+        }
     }
 }
 

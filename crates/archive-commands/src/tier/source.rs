@@ -6,7 +6,7 @@ use fulgurite_archive::config::TierName;
 use fulgurite_client::remote::RemoteArgs;
 use fulgurite_terminal::exit::{Exit, ExitError};
 
-use crate::admin::AdminClient;
+use crate::archive::AdminClient;
 use crate::config::{Config, Overrides, TierArgs, process_environment};
 
 /// Selects the tiers: of a running server, or of a configuration.

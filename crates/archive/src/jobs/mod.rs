@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! PUT commits --- notify --> seal: policy? plan, write, verify, store, release
-//! admin seal  --- order ---'
+//! archive seal --- order --'
 //! PUT, DELETE --- notify --> moves: to a tier of objects, and out of it; a job each tier
-//! admin verify --- order --> verify: platters and copies read whole again, piece by piece
-//! admin move ----- order --> reclassify: objects copied onto themselves with another class
+//! archive verify --- order --> verify: platters and copies read whole again, piece by piece
+//! archive move --- order ----> reclassify: objects copied onto themselves with another class
 //! RestoreObject - message -> restore: drives the controller of restores
 //!                              '-- message --> its commit job and worker pool
 //! every second ------------> expiry, maintenance, shred

@@ -31,7 +31,7 @@ pub(super) async fn count(state: &ArchiveState, tier: &ObjectTier) -> Result<()>
         tracing::error!(
             tier = %tier.name(),
             "tier \"{}\" is an older copy: bodies written to it since are missing. Stop the \
-             archive and bring the newer copy back, or run `fulgurite admin verify`, which names \
+             archive and bring the newer copy back, or run `fulgurite archive verify`, which names \
              the lost objects; if it finds none, the tier is accepted as it is",
             tier.name()
         );

@@ -1,4 +1,4 @@
-//! Verifies bodies in tiers by reading them whole: a part of `admin verify`.
+//! Verifies bodies in tiers by reading them whole: a part of `archive verify`.
 //!
 //! Damage is reported and left as it is. Nothing else has these bytes, so they cannot be repaired
 //! here; an operator may restore the store's own backup.

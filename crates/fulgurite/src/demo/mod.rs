@@ -50,7 +50,7 @@ pub(crate) struct DemoArgs {
     /// How the medium is simulated
     #[arg(long, value_enum, default_value = "sector")]
     fidelity: Fidelity,
-    /// Statistics from glass calibrate, for fidelity soft
+    /// Statistics from lab calibrate, for fidelity soft
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
     /// Keep the temporary directory: archive, platters, restored files

@@ -260,7 +260,7 @@ fn commands_require_endpoint_and_credentials() {
         "#]],
     );
     check(
-        &["admin", "status", "--data", "nowhere"],
+        &["archive", "status", "--data", "nowhere"],
         expect![[r#"
             err: fulgurite: no server runs on "nowhere": start one with fulgurite serve
                 --data nowhere

@@ -77,7 +77,7 @@ fn tree_is_archived_and_restored() {
     let unfolded = refused.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unfolded.contains("first run: fulgurite restore --recursive --wait s3://archive"));
     assert!(refused.ends_with("exit: 5\n"), "{refused}");
-    let sealed = run(&["admin", "seal"]);
+    let sealed = run(&["archive", "seal"]);
     assert!(sealed.starts_with("6 objects with 70.") && sealed.contains("released"), "{sealed}");
     expect![[r#"
         6 accepted, 0 extended, 0 already running, 0 not archived

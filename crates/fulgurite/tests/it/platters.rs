@@ -14,7 +14,7 @@ fn seal_one_file(folder: &Path) -> PathBuf {
     let data = folder.join("data");
     let server = Server::start(&data, &[]);
     fs::write(folder.join("secret-name"), vec![7; 100_000]).unwrap();
-    for args in [&["put", "--make-bucket", "secret-name", "s3://box"][..], &["admin", "seal"]] {
+    for args in [&["put", "--make-bucket", "secret-name", "s3://box"][..], &["archive", "seal"]] {
         let mut command = fulgurite(args);
         let output = command.current_dir(folder).env("FULGURITE_DATA", &data).output().unwrap();
         assert!(output.status.success(), "{args:?}");
@@ -184,14 +184,14 @@ fn demo_restores_every_byte_in_analog_fidelity() {
     let platter = fs::read_dir(platters).unwrap().next().unwrap().unwrap().path();
     let pictures = folder.path().join("pictures");
     let (platter, out) = (platter.to_string_lossy(), pictures.to_string_lossy());
-    let render = ["glass", "render", &platter, "--layer", "2", "--seed", "1", "--out", &out];
+    let render = ["lab", "render", &platter, "--layer", "2", "--seed", "1", "--out", &out];
     let output = fulgurite(&render).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for name in ["state-0", "state-3", "symbols", "decoded", "errors"] {
         let picture = fs::read(pictures.join(format!("{name}.png"))).unwrap();
         assert_eq!(&picture[1..4], b"PNG", "{name}");
     }
-    let missing = ["glass", "render", &platter, "--layer", "99", "--out", &out];
+    let missing = ["lab", "render", &platter, "--layer", "99", "--out", &out];
     let output = fulgurite(&missing).output().unwrap();
     assert_eq!(output.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&output.stderr).contains("has no layer 99; there are 0 to 14"));

@@ -96,7 +96,7 @@ fn external_keys_are_not_stored() {
     args[6] = "another-secret";
     assert_eq!(fulgurite(&args).output().unwrap().status.code(), Some(6));
     let admin = |more: &[&str]| {
-        let mut command = fulgurite(&["admin", "status", "--data", &shown]);
+        let mut command = fulgurite(&["archive", "status", "--data", &shown]);
         command.args(more).output().unwrap()
     };
     let wrong = admin(&["--access-key", "AKTEST", "--secret-key", "wrong-secret"]);
@@ -140,7 +140,7 @@ fn self_signed_server_is_trusted_via_data_dir() {
     let server = Server::start(folder.path(), &["--tls", "auto"]);
     let endpoint = server.listening["endpoint"].as_str().unwrap().to_owned();
     assert!(endpoint.starts_with("https://"), "{endpoint}");
-    for args in [&["mb", "s3://safe"][..], &["admin", "status"]] {
+    for args in [&["mb", "s3://safe"][..], &["archive", "status"]] {
         let done = fulgurite(args).args(["--data", &shown]).output().unwrap();
         assert!(done.status.success(), "{args:?}");
     }

@@ -231,7 +231,7 @@ fn sync_restores_archived_objects() {
     fs::write(root.join("from/a"), b"one").unwrap();
     fs::write(root.join("from/b"), b"two").unwrap();
     run(root, &["sync", "from", "s3://box", "--make-bucket"]);
-    run(root, &["admin", "seal"]);
+    run(root, &["archive", "seal"]);
     fs::create_dir(root.join("to")).unwrap();
     fs::copy(root.join("from/a"), root.join("to/a")).unwrap();
     // Only what is needed is requested: `a` exists.
@@ -263,21 +263,21 @@ fn admin_seal_verify_and_status_report_state() {
     let root = folder.path();
     let _server = Server::start(&root.join("data"), &[]);
     expect![["verdict: nothing is on glass yet\nexit: 0\n"]]
-        .assert_eq(&run(root, &["admin", "verify"]));
+        .assert_eq(&run(root, &["archive", "verify"]));
     expect![["nothing is staged: 0 objects on glass already, in 0 sets\nexit: 0\n"]]
-        .assert_eq(&run(root, &["admin", "seal"]));
+        .assert_eq(&run(root, &["archive", "seal"]));
     fs::write(root.join("file"), b"x").unwrap();
     run(root, &["put", "--make-bucket", "file", "s3://box"]);
-    run(root, &["admin", "seal"]);
+    run(root, &["archive", "seal"]);
     expect![["nothing is staged: 1 object on glass already, in 1 set\nexit: 0\n"]]
-        .assert_eq(&run(root, &["admin", "seal"]));
-    let status = run(root, &["admin", "status"]);
+        .assert_eq(&run(root, &["archive", "seal"]));
+    let status = run(root, &["archive", "status"]);
     assert!(status.contains("pipeline   idle\n") && !status.contains("failure"), "{status}");
-    let sound = run(root, &["admin", "verify"]);
+    let sound = run(root, &["archive", "verify"]);
     let verdict = "verdict: sound, 4 platters read whole and none needs another\nexit: 0\n";
     assert!(sound.ends_with(verdict), "{sound}");
     run(root, &["restore", "--wait", "s3://box/file"]);
-    let sound = transcript(&mut command(root, &["admin", "verify"]));
+    let sound = transcript(&mut command(root, &["archive", "verify"]));
     let verdict = "read whole and none needs another; 1 restored copy as well\nexit: 0\n";
     assert!(sound.ends_with(verdict), "{sound}");
     for copy in fs::read_dir(root.join("data/restored")).unwrap() {
@@ -286,26 +286,26 @@ fn admin_seal_verify_and_status_report_state() {
         bytes.iter_mut().for_each(|byte| *byte ^= 1);
         fs::write(&path, bytes).unwrap();
     }
-    let damaged = transcript(&mut command(root, &["admin", "verify", "--json"]));
+    let damaged = transcript(&mut command(root, &["archive", "verify", "--json"]));
     let line = damaged.lines().find(|line| line.contains("is_dropped")).unwrap();
     let copy: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!((&copy["bucket"], &copy["key"]), (&"box".into(), &"file".into()));
     assert_eq!(copy["is_dropped"], true);
     assert!(damaged.contains("exit: 8"), "{damaged}");
-    let sound = transcript(&mut command(root, &["admin", "verify"]));
+    let sound = transcript(&mut command(root, &["archive", "verify"]));
     assert!(sound.ends_with("4 platters read whole and none needs another\nexit: 0\n"), "{sound}");
     let platters = fs::read_dir(root.join("data/platters")).unwrap();
     let first = platters.map(|entry| entry.unwrap().path()).min().unwrap();
     let bytes = fs::read(&first).unwrap();
     fs::write(&first, vec![0; bytes.len()]).unwrap();
-    let damaged = run(root, &["admin", "verify"]);
+    let damaged = run(root, &["archive", "verify"]);
     assert!(
         damaged.contains("verdict: damaged, 1 of 4 platters cannot be read alone"),
         "{damaged}"
     );
     assert!(damaged.ends_with("exit: 8\n"), "{damaged}");
     for (choice, is_colored) in [("always", true), ("never", false), ("auto", false)] {
-        let shown = run(root, &["admin", "verify", "--color", choice]);
+        let shown = run(root, &["archive", "verify", "--color", choice]);
         assert_eq!(shown.contains("\u{1b}["), is_colored, "{choice}: a pipe is no terminal");
     }
 }
@@ -318,14 +318,14 @@ fn status_reports_sets_that_fail_to_seal() {
     fs::write(root.join("file"), b"x").unwrap();
     run(root, &["put", "--make-bucket", "file", "s3://box"]);
     fs::remove_dir(root.join("data/platters")).unwrap();
-    let sealed = run(root, &["admin", "seal"]);
+    let sealed = run(root, &["archive", "seal"]);
     assert!(!sealed.ends_with("exit: 0\n"), "{sealed}");
-    let status = transcript(&mut command(root, &["admin", "status"]));
+    let status = transcript(&mut command(root, &["archive", "status"]));
     let failure = status.lines().find(|line| line.starts_with("failure    set "));
     let failure = failure.unwrap_or_else(|| panic!("{status}"));
     assert!(failure.contains("waits, next try in") && failure.contains("No such file"), "{status}");
     fs::create_dir(root.join("data/platters")).unwrap();
-    run(root, &["admin", "seal"]);
-    let status = transcript(&mut command(root, &["admin", "status"]));
+    run(root, &["archive", "seal"]);
+    let status = transcript(&mut command(root, &["archive", "status"]));
     assert!(!status.contains("failure"), "{status}");
 }

@@ -46,7 +46,7 @@ pub(crate) fn page() -> Response<Body> {
          <pre>\n\
          aws --endpoint-url ADDRESS s3 ls\n\
          fulgurite ls --endpoint ADDRESS\n\
-         fulgurite admin status --endpoint ADDRESS\n\
+         fulgurite archive status --endpoint ADDRESS\n\
          fulgurite --help\n\
          </pre>\n\
          <p>For more, see the pages <em>guide</em>, <em>operating</em> and\n\

@@ -75,7 +75,8 @@ async fn operation_is_refused(tier: &dyn Tier, operation: Operation) {
         let error = run(tier, operation, target).await.unwrap_err();
         let TierError { kind, message, .. } = error;
         assert!(kinds.contains(&kind), "{operation} of {target:?}: {kind:?}: {message}");
-        let named = target.filter(|target| *target == NO_TARGET).unwrap_or(operation.name());
+        let named =
+            target.filter(|target| *target == NO_TARGET).unwrap_or_else(|| operation.name());
         assert!(message.contains(named), "{operation} of {target:?}: {message}");
     }
 }

@@ -94,7 +94,7 @@ impl Orphans {
         tracing::warn!(
             segment = %segment.display(),
             orphan = %to.display(),
-            "set aside a segment that the catalog does not name; see `fulgurite admin orphans`"
+            "set aside a segment that the catalog does not name; see `fulgurite archive orphans`"
         );
         Ok(())
     }

@@ -183,7 +183,7 @@ for (const node of document.querySelectorAll("[data-endpoint]")) {
 if (!globalThis.crypto?.subtle) {
   byId("keys").hidden = true;
   showMessage("Browsers sign only over https or on localhost. Over plain HTTP, use: "
-    + `fulgurite admin status --endpoint ${location.origin}`);
+    + `fulgurite archive status --endpoint ${location.origin}`);
 }
 byId("keys").addEventListener("submit", async (event) => {
   event.preventDefault();

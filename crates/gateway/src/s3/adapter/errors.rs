@@ -12,7 +12,7 @@ use crate::s3::responses::{DETAIL, detail};
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
 
 /// The message for clients while the catalog takes no writes; the reason is in the log and in
-/// `admin status`.
+/// `archive status`.
 const CATALOG_MESSAGE: &str =
     "The catalog cannot be written at this moment. Nothing else is wrong; try again.";
 

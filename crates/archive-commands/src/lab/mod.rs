@@ -1,4 +1,4 @@
-//! `glass`: tools for the simulated medium: what its voxels look like, how well decoders read them,
+//! `lab`: tools for the simulated medium: what its voxels look like, how well decoders read them,
 //! and whether the faster fidelities agree.
 
 mod calibrate;
@@ -19,16 +19,16 @@ use fulgurite_terminal::output::Output;
 
 use crate::config::Engine;
 
-/// `glass`, with one of its commands.
+/// `lab`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
-pub struct GlassCommand {
+pub struct LabCommand {
     #[command(subcommand)]
-    command: GlassAction,
+    command: LabAction,
 }
 
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
-enum GlassAction {
+enum LabAction {
     /// Measure a decoder on simulated sectors, and write statistics for fidelities soft and sector
     Calibrate(calibrate::CalibrateArgs),
     /// Compare the fidelities with each other
@@ -104,11 +104,11 @@ fn usage(error: &dyn std::error::Error) -> anyhow::Error {
     ExitError::new(Exit::Config, error.to_string()).into()
 }
 
-/// Runs a `glass` command.
-pub fn glass(args: &GlassCommand, out: &Output) -> anyhow::Result<()> {
+/// Runs a `lab` command.
+pub fn lab(args: &LabCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
-        GlassAction::Calibrate(args) => calibrate::calibrate(args, out),
-        GlassAction::Compare(args) => compare::compare(args, out),
-        GlassAction::Render(args) => render::render(args, out),
+        LabAction::Calibrate(args) => calibrate::calibrate(args, out),
+        LabAction::Compare(args) => compare::compare(args, out),
+        LabAction::Render(args) => render::render(args, out),
     }
 }

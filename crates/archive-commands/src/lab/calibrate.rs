@@ -1,4 +1,4 @@
-//! `glass calibrate`: runs a decoder on many simulated sectors, and writes the statistics that the
+//! `lab calibrate`: runs a decoder on many simulated sectors, and writes the statistics that the
 //! fidelities `soft` and `sector` draw from.
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::ReaderArgs;
 use super::sample::{RATE, SECTOR_BYTES, Sample};
 
-/// Flags of `glass calibrate`.
+/// Flags of `lab calibrate`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct CalibrateArgs {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct CalibrateArgs {
     out: PathBuf,
 }
 
-/// Runs `glass calibrate`.
+/// Runs `lab calibrate`.
 pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()> {
     let channel = args.reader.channel()?;
     let (decoder, make) = args.reader.decoder()?;

@@ -1,4 +1,4 @@
-//! `glass render`: a sector of a platter file as the camera sees it, and as it is decoded.
+//! `lab render`: a sector of a platter file as the camera sees it, and as it is decoded.
 //!
 //! ```text
 //! state-0.png .. state-3.png   camera images through each state of polarization
@@ -28,7 +28,7 @@ use super::canvas::{Color, Map};
 use super::sample::RATE;
 use crate::inspect::FileSource;
 
-/// Flags of `glass render`.
+/// Flags of `lab render`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RenderArgs {
     /// Platter file
@@ -56,7 +56,7 @@ pub(super) struct RenderArgs {
     out: PathBuf,
 }
 
-/// Runs `glass render`.
+/// Runs `lab render`.
 pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let (at, track) = read_track(args)?;
     let channel = args.reader.channel()?;

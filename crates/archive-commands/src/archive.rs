@@ -1,4 +1,4 @@
-//! `admin`: an operator's requests to a running archive, over its admin API.
+//! `archive`: an operator's requests to a running archive, over its admin API.
 //!
 //! Each call is signed under a key derived from the secret key, so anyone who can start the server
 //! can administer it. Long calls answer with one JSON object per line: progress, and at last a
@@ -28,16 +28,16 @@ pub(crate) use self::client::parse;
 
 use crate::orphans::orphans;
 
-/// `admin`, with one of its commands.
+/// `archive`, with one of its commands.
 #[derive(Clone, Debug, clap::Args)]
-pub struct AdminCommand {
+pub struct ArchiveCommand {
     #[command(subcommand)]
-    command: AdminAction,
+    command: ArchiveAction,
 }
 
-/// The admin commands.
+/// The commands.
 #[derive(Clone, Debug, clap::Subcommand)]
-enum AdminAction {
+enum ArchiveAction {
     /// Write everything staged to glass now; returns when it is verified, stored and released
     Seal {
         /// Also wait for moves to tiers of objects (rack, tomes, sites and the like)
@@ -102,35 +102,35 @@ enum AdminAction {
     },
 }
 
-/// Runs `admin`.
-pub fn admin<'a>(args: &'a AdminCommand, out: &'a Output) -> CommandFuture<'a> {
+/// Runs `archive`.
+pub fn archive<'a>(args: &'a ArchiveCommand, out: &'a Output) -> CommandFuture<'a> {
     Box::pin(run(args, out))
 }
 
-async fn run(args: &AdminCommand, out: &Output) -> anyhow::Result<()> {
+async fn run(args: &ArchiveCommand, out: &Output) -> anyhow::Result<()> {
     match &args.command {
-        AdminAction::Seal { wait, remote } => {
+        ArchiveAction::Seal { wait, remote } => {
             seal(&AdminClient::new(&remote.resolve_operator()?)?, *wait, out).await
         }
-        AdminAction::Verify { platter, remote } => {
+        ArchiveAction::Verify { platter, remote } => {
             verify(&AdminClient::new(&remote.resolve_operator()?)?, *platter, out).await
         }
-        AdminAction::Margins { platter, remote } => {
+        ArchiveAction::Margins { platter, remote } => {
             let found = AdminClient::new(&remote.resolve_operator()?)?.margins(*platter).await?;
             out.json("margins", &found)?;
             out.text(show_margins(&found))
         }
-        AdminAction::Status { remote } => {
+        ArchiveAction::Status { remote } => {
             status(&AdminClient::new(&remote.resolve_operator()?)?, out).await
         }
-        AdminAction::Orphans { discard, yes, remote } => {
+        ArchiveAction::Orphans { discard, yes, remote } => {
             orphans(&AdminClient::new(&remote.resolve_operator()?)?, *discard, *yes, out).await
         }
-        AdminAction::Move { url, class, recursive, remote } => {
+        ArchiveAction::Move { url, class, recursive, remote } => {
             let client = AdminClient::new(&remote.resolve_operator()?)?;
             move_objects(&client.reclassify(url, class, *recursive, out.is_json()).await?, out)
         }
-        AdminAction::Locate { url, remote } => {
+        ArchiveAction::Locate { url, remote } => {
             let places = AdminClient::new(&remote.resolve_operator()?)?
                 .locate(&url.bucket, &url.key)
                 .await?;
@@ -171,7 +171,7 @@ async fn seal(client: &AdminClient, waits: bool, out: &Output) -> anyhow::Result
         out.text(line)?;
     }
     if !tiers_waiting.is_empty() {
-        note(hint("`fulgurite admin seal --wait` waits for tiers of objects"));
+        note(hint("`fulgurite archive seal --wait` waits for tiers of objects"));
     }
     Ok(())
 }
@@ -551,7 +551,7 @@ fn show_status(s: &Status) -> String {
     }
     if s.orphaned_segments > 0 {
         lines.push(format!(
-            "orphaned   {}, {}: not in the catalog; see `fulgurite admin orphans`",
+            "orphaned   {}, {}: not in the catalog; see `fulgurite archive orphans`",
             pluralize(s.orphaned_segments, "segment"),
             bytes(s.orphaned_bytes)
         ));

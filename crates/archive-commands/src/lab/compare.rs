@@ -1,4 +1,4 @@
-//! `glass compare`: compares the fidelities, metric by metric.
+//! `lab compare`: compares the fidelities, metric by metric.
 //!
 //! The `analog` sectors are not those that the statistics were fitted to. The spread of sectors is
 //! wide, so two samples of one fidelity differ too: a metric agrees when the values are within 5 %,
@@ -18,10 +18,10 @@ use super::ReaderArgs;
 use super::picture::{self, Panel};
 use super::sample::{Read, Reads, Sample, mean, sector, soft, wilson};
 
-/// Flags of `glass compare`.
+/// Flags of `lab compare`.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct CompareArgs {
-    /// Statistics written by glass calibrate
+    /// Statistics written by lab calibrate
     #[arg(value_name = "STATISTICS")]
     statistics: PathBuf,
     #[command(flatten)]
@@ -56,7 +56,7 @@ struct Row {
     agree: bool,
 }
 
-/// Runs `glass compare`.
+/// Runs `lab compare`.
 pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.statistics)
         .with_context(|| format!("cannot read \"{}\"", args.statistics.display()))?;

@@ -1,4 +1,4 @@
-//! The picture of `glass compare`: one small chart per metric, with one interval per fidelity.
+//! The picture of `lab compare`: one small chart per metric, with one interval per fidelity.
 
 use fulgurite_decode::Interval;
 use plotters::prelude::*;
