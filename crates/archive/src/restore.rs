@@ -112,7 +112,7 @@ pub(crate) async fn request(
         let outcome = task_state.committer.commit(commit).await;
         // After a commit with unknown outcome, the job finds the row when the catalog is reopened.
         if let Ok((RestoreOutcome::Accepted, object)) = &outcome {
-            task_state.fail.pass("restore-accepted");
+            task_state.runtime.fail.pass("restore-accepted");
             task_state.request_restore(*object);
         }
         outcome.map(|(outcome, _)| outcome)

@@ -117,8 +117,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
 
 /// Lists the commands in groups in the help.
 fn with_grouped_help(command: clap::Command) -> clap::Command {
-    let header = command.get_styles().get_header();
-    let literal = command.get_styles().get_literal();
+    let header = *command.get_styles().get_header();
+    let literal = *command.get_styles().get_literal();
     let mut commands = String::new();
     for (title, names) in GROUPS {
         commands.push_str(&format!("{header}{title}:{header:#}\n"));

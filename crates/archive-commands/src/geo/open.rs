@@ -104,7 +104,7 @@ pub(super) fn opener() -> Opener {
 /// Refuses a namespace that `serve` cannot open, as far as that shows without asking its sites.
 /// Creates nothing.
 pub(crate) fn check(geo: &Geo) -> anyhow::Result<()> {
-    Namespace::read(&geo.map, geo.near.clone())?;
+    Namespace::read(geo)?;
     geo.shared_key.iter().try_for_each(|key| Ok(Archive::check_shared_key(key)?))
 }
 

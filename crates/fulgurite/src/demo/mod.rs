@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use fulgurite_archive::status::{ShardLocation, VerifiedPlatter};
-use fulgurite_archive_commands::admin::AdminClient;
+use fulgurite_archive_commands::archive::AdminClient;
 use fulgurite_archive_commands::config::{Config, Fidelity, Overrides};
 use fulgurite_archive_commands::serve::{self, OpenTiers, RunningServer};
 use fulgurite_client::credentials::KeyPair;

@@ -2,7 +2,7 @@
 
 use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardLocation, Status};
-use fulgurite_archive_commands::admin::show_place;
+use fulgurite_archive_commands::archive::show_place;
 use fulgurite_archive_commands::config::Fidelity;
 use fulgurite_object_commands::{GetSummary, PutSummary};
 use fulgurite_platter::Geometry;

@@ -83,6 +83,7 @@ async fn open(folder: &Path, fail: FailPoints) -> GeoStore {
             fail,
         }),
         cache: None,
+        orphan_age: fulgurite_units::Duration::from_secs(86_400),
     };
     GeoStore::init(options).await.unwrap()
 }
