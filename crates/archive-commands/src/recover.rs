@@ -137,8 +137,8 @@ fn refuse_unnamed(
         if config.tiers.keys().chain(left_out).all(|known| name != known.as_str()) {
             let message = format!(
                 "there is a tier in \"{}\", which nothing names: pass --config FILE, or --tier as \
-                 to serve. What is in a tier that is left out is not recovered, but keeps its keys; \
-                 to leave it out, pass --without-tier {}",
+                 to serve. What is in a tier that is left out is not recovered, but keeps its \
+                 keys; to leave it out, pass --without-tier {}",
                 folder.path().display(),
                 name.display()
             );

@@ -35,8 +35,9 @@ use crate::config::{self, Config, ConfigArgs, Expedited, Glass, TlsChoice};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::process::{fail_point, restrict_umask};
-pub use crate::tier::OpenTiers;
-use crate::{rack, tier, tomes};
+use crate::tier::open as tier;
+pub use crate::tier::open::OpenTiers;
+use crate::{rack, tomes};
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]

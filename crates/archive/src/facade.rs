@@ -67,9 +67,9 @@ impl Archive {
         Box::pin(async move { Self::open_with_clock(config, clock::system()).await })
     }
 
-    /// Refuses a configuration and a data directory that [`Self::open`] would refuse, as far as that
-    /// shows without opening the catalog. Creates and changes nothing. With `adds_tiers` the catalog
-    /// is read, too: a tier may be created because its name was changed.
+    /// Refuses a configuration and a data directory that [`Self::open`] would refuse, as far as
+    /// that shows without opening the catalog. Creates and changes nothing. With `adds_tiers` the
+    /// catalog is read, too: a tier may be created because its name was changed.
     ///
     /// # Errors
     /// As for [`Self::open`].

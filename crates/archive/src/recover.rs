@@ -165,8 +165,8 @@ pub struct RecoverOptions {
 ///
 /// # Errors
 /// When the catalog is undamaged or names a tier that is neither configured nor to be left out, the
-/// keys are missing, nothing is found although logs are not empty, or the disk fails. What cannot be
-/// used is in the report.
+/// keys are missing, nothing is found although logs are not empty, or the disk fails. What cannot
+/// be used is in the report.
 pub fn recover(
     config: ArchiveConfig,
     options: RecoverOptions,

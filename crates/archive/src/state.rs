@@ -79,7 +79,8 @@ pub(crate) struct ArchiveState {
     _lock: File,
 }
 
-/// What goes on in a run of the archive, as opposed to what is stored: time, faults, jobs, the stop.
+/// What goes on in a run of the archive, as opposed to what is stored: time, faults, jobs, the
+/// stop.
 #[derive(Debug)]
 pub(crate) struct Runtime {
     clock: Clock,

@@ -115,8 +115,8 @@ impl Tiers {
 /// Refuses tiers that cannot be opened as configured. Nothing is contacted or created.
 ///
 /// # Errors
-/// `InvalidArgument` when the configuration of a tier is invalid, or one that a setting names is not
-/// among the tiers.
+/// `InvalidArgument` when the configuration of a tier is invalid, or one that a setting names is
+/// not among the tiers.
 pub(crate) fn check(config: &ArchiveConfig) -> Result<()> {
     let refuse = |what: String| Err(ArchiveError::InvalidArgument { what });
     for (class, home, _) in config.classes.iter() {

@@ -1,5 +1,5 @@
-//! Progress of a long operation, for those that wait for it: bytes done, bytes in total, and what it
-//! does now.
+//! Progress of a long operation, for those that wait for it: bytes done, bytes in total, and what
+//! it does now.
 //!
 //! No decision depends on it, so it may lag a little behind what it counts. Rates and the remaining
 //! time are computed by the reader.

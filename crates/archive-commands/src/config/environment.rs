@@ -1,5 +1,5 @@
-//! `FULGURITE_*` variables: a setting's path in the file, in upper case, joined by `_`; those of the
-//! glass tier without `TIERS`.
+//! `FULGURITE_*` variables: a setting's path in the file, in upper case, joined by `_`; those of
+//! the glass tier without `TIERS`.
 
 use std::fmt::Display;
 use std::str::FromStr;

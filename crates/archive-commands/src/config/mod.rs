@@ -269,8 +269,8 @@ impl Config {
             }
             if self.tiers.get(&name).is_some_and(|known| *known != tier) {
                 let reason = format!(
-                    "--tier gives \"{name}\" other settings than [tiers.{name}]; leave out the flag, \
-                     or give its tier another name"
+                    "--tier gives \"{name}\" other settings than [tiers.{name}]; leave out the \
+                     flag, or give its tier another name"
                 );
                 return refuse("tiers", reason);
             }
@@ -279,8 +279,8 @@ impl Config {
         Ok(())
     }
 
-    /// Sets the default of `moves.bytes` of glass: a set too large for the logs is sealed before they are
-    /// full.
+    /// Sets the default of `moves.bytes` of glass: a set too large for the logs is sealed before
+    /// they are full.
     fn set_defaults(&mut self) -> Result<(), ConfigError> {
         let set = self.glass.effective_geometry()?.set_user_bytes();
         let room = self.storage.log_capacity.get() / 4;

@@ -40,6 +40,8 @@ fn fold(text: &str) -> String {
     text.replace("; write ", ";\nwrite ")
         .replace(": No such", ":\nNo such")
         .replace("no library, ", "no library,\n")
+        .replace("; use ", ";\nuse ")
+        .replace("cannot keep ", "cannot keep\n")
         .replace("one of `staged", "one of\n`staged")
 }
 
@@ -109,9 +111,9 @@ fn impossible_settings_are_refused_by_name() {
     check_refused(
         "[tiers.glass]\nkind = \"glass\"\nprofile = \"x\"\n",
         &[],
-        expect![[
-            r#"setting tiers.glass.profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
-        ]],
+        expect![[r#"
+            setting tiers.glass.profile: there is no geometry profile "x";
+            use sliver, demo, desk or silica"#]],
     );
     let geometry = fulgurite_platter::Geometry::profile("demo").unwrap();
     let no_room = fulgurite_platter::Geometry { sector_payload_bytes: 384, ..geometry };
@@ -122,7 +124,8 @@ fn impossible_settings_are_refused_by_name() {
         assert!(error.contains(words), "{error}");
     }
     check_refused(
-        "[storage]\nlog_capacity = \"1GiB\"\n[tiers.glass]\nkind = \"glass\"\nmoves.bytes = \"2GiB\"\n",
+        "[storage]\nlog_capacity = \"1GiB\"\n\
+         [tiers.glass]\nkind = \"glass\"\nmoves.bytes = \"2GiB\"\n",
         &[],
         expect![
             "setting tiers.glass.moves.bytes: 2GiB is not between 1B and storage.log_capacity, 1GiB"
@@ -141,9 +144,9 @@ fn impossible_settings_are_refused_by_name() {
     check_refused(
         "[tiers.glass]\nkind = \"glass\"\nlibrary.shape.storage_racks = 1\n",
         &[],
-        expect![[
-            "setting tiers.glass.library.shape: 10 blast zones cannot keep the 19 platters of a set apart"
-        ]],
+        expect![[r#"
+            setting tiers.glass.library.shape: 10 blast zones cannot keep
+            the 19 platters of a set apart"#]],
     );
     check_refused(
         "tls = \"yes\"\n",

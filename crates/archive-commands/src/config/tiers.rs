@@ -424,8 +424,8 @@ pub(crate) fn objects(
         let option = variable[prefix(&tier).len()..].to_ascii_lowercase();
         if !is_secret(&option) && has_keys(&value) {
             return Err(format!(
-                "{variable} is an address and may not have keys in it: set each as a variable of its \
-                 own"
+                "{variable} is an address and may not have keys in it: set each as a variable of \
+                 its own"
             ));
         }
         if let Some(options) = options.get_mut(&tier) {

@@ -19,8 +19,8 @@ use crate::config::{ConfigError, Rack, TierConfig};
 use crate::limits::RACK_RESTORE_CONCURRENCY;
 use crate::process::{fail_points, random_bytes};
 
-/// Refuses a rack that `serve` cannot open, as far as that shows without opening it. Returns whether
-/// it would be created. Creates nothing.
+/// Refuses a rack that `serve` cannot open, as far as that shows without opening it. Returns
+/// whether it would be created. Creates nothing.
 pub(crate) fn check(rack: &TierConfig<Rack>) -> anyhow::Result<bool> {
     refuse_tomes(rack)?;
     options(rack, true)?;

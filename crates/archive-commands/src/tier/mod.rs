@@ -9,7 +9,7 @@
 //! Kinds of tiers differ in how they are created and in what they show: `rack`, `tomes`, `geo`.
 
 mod access;
-mod open;
+pub(crate) mod open;
 mod source;
 
 use fulgurite_archive::GlassTier;

@@ -37,8 +37,8 @@ impl OpenTier {
     }
 }
 
-/// Refuses a tier that `serve` cannot open, as far as that shows without opening it. Returns whether
-/// it would be created. Creates nothing.
+/// Refuses a tier that `serve` cannot open, as far as that shows without opening it. Returns
+/// whether it would be created. Creates nothing.
 pub(crate) fn check(name: &TierName, tier: &Tier, data: &Path) -> anyhow::Result<bool> {
     match tier {
         Tier::Rack(rack) => rack::check(&TierConfig::rack(name, rack, data)),

@@ -253,7 +253,8 @@ fn release(
     Ok(freed)
 }
 
-/// Returns the error when a queue row names a body whose own row says otherwise: both change together.
+/// Returns the error when a queue row names a body whose own row says otherwise: both change
+/// together.
 fn not_staged(place: u64) -> ArchiveError {
     let what = format!("body number {place} waits for glass, but its row does not say so");
     ArchiveError::Internal { what }

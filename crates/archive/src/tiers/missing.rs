@@ -1,5 +1,5 @@
-//! Tiers that were removed from the configuration while bodies are in them, so that they could not be
-//! read, and tiers whose stores were swapped.
+//! Tiers that were removed from the configuration while bodies are in them, so that they could not
+//! be read, and tiers whose stores were swapped.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -247,8 +247,8 @@ pub(super) fn outgoing_body(
     Ok(OutgoingBody { reader, file, affinity })
 }
 
-/// Claims a tier for this archive, and records that in the catalog, with the id of its store, before
-/// anything is stored in it.
+/// Claims a tier for this archive, and records that in the catalog, with the id of its store,
+/// before anything is stored in it.
 pub(super) async fn claim_tier(
     (kv, committer): (&FjallStore, &Committer),
     tier: &ObjectTier,

@@ -36,8 +36,8 @@ pub struct TierOptions {
     /// A store that the program itself provides (docs/design/adding-a-tier.md). The other options
     /// are not used then, and `url` is only a name.
     pub store: Option<Arc<dyn ObjectStore>>,
-    /// The id of that store, if it has one: it is recorded with the tier's name, and a start with the
-    /// store of another tier is refused.
+    /// The id of that store, if it has one: it is recorded with the tier's name, and a start with
+    /// the store of another tier is refused.
     pub store_id: Option<String>,
     /// When staged bodies are moved to it.
     pub move_policy: MovePolicy,

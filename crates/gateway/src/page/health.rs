@@ -64,7 +64,8 @@ impl Health {
     }
 
     /// Returns why requests, or writes, cannot be served now; `None` when they can. Clients have
-    /// shown no signature, so only the kind of a failure is reported; `archive status` has the rest.
+    /// shown no signature, so only the kind of a failure is reported; `archive status` has the
+    /// rest.
     fn not_ready_reason(&self) -> Option<&'static str> {
         if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("the server is starting or stopping");

@@ -175,8 +175,8 @@ impl RecordHeader {
     }
 }
 
-/// Returns the version in the header of a segment that a newer program wrote. Every version has magic,
-/// version and CRC in the same places.
+/// Returns the version in the header of a segment that a newer program wrote. Every version has
+/// magic, version and CRC in the same places.
 pub(super) fn newer_segment(bytes: &[u8; HEADER_LEN]) -> Option<u8> {
     let is_newer = bytes.starts_with(SEGMENT_MAGIC) && bytes[8] > VERSION && has_valid_crc(bytes);
     is_newer.then_some(bytes[8])

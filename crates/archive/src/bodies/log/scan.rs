@@ -129,7 +129,8 @@ impl SegmentScan {
         self.unrecognized_bytes
     }
 
-    /// Refuses records of a newer program among those so far: it may have acknowledged their bodies.
+    /// Refuses records of a newer program among those so far: it may have acknowledged their
+    /// bodies.
     ///
     /// # Errors
     /// `Newer` with their version.
