@@ -23,9 +23,7 @@ use fulgurite_tier::{Operation, OperationArgs, TierKind};
 use serde_json::Value;
 
 pub use self::open::{OpenTier, OpenTiers};
-pub(crate) use self::open::{
-    check, close, open, open_for_serve, operated, options, shared, unopened,
-};
+pub(crate) use self::open::{close, open};
 pub(crate) use self::source::{TierSource, tier_name};
 
 use self::access::{TierAccess, not_found};
