@@ -272,7 +272,7 @@ fn block_on(work: CommandFuture<'_>) -> anyhow::Result<()> {
 
 fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
     let config = args.load()?;
-    out.json("config", &config)?;
+    out.json("config", &config.in_file())?;
     out.text(config.show()?.trim_end())
 }
 

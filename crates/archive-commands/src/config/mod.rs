@@ -246,9 +246,13 @@ impl Config {
 
     /// Formats the configuration as a file.
     pub fn show(&self) -> Result<String, ConfigError> {
-        let entries = tiers::join(&self.glass, &self.tiers);
-        let shown = Self { entries, ..self.clone() };
-        toml::to_string(&shown).map_err(|source| ConfigError::Unshowable { source })
+        toml::to_string(&self.in_file()).map_err(|source| ConfigError::Unshowable { source })
+    }
+
+    /// Returns the configuration to serialize: with all tiers in one table.
+    #[must_use]
+    pub fn in_file(&self) -> Self {
+        Self { entries: tiers::join(&self.glass, &self.tiers), ..self.clone() }
     }
 
     fn apply_overrides(&mut self, overrides: Overrides) -> Result<(), ConfigError> {
@@ -282,7 +286,7 @@ impl Config {
     /// Sets the default of `moves.bytes` of glass: a set too large for the logs is sealed before
     /// they are full.
     fn set_defaults(&mut self) -> Result<(), ConfigError> {
-        let set = self.glass.effective_geometry()?.set_user_bytes();
+        let set = self.glass.effective_geometry().map_err(in_glass)?.set_user_bytes();
         let room = self.storage.log_capacity.get() / 4;
         self.glass.moves.bytes.get_or_insert_with(|| ByteCount::new(set.min(room)));
         Ok(())

@@ -264,6 +264,9 @@ async fn list_opened(source: &TierSource) -> anyhow::Result<Vec<TierSummary>> {
             Err(error) => TierSummary::unanswered(name, tier.kind(), &format!("{error:#}")),
         });
     }
+    if !data.join("archive.json").exists() {
+        return Ok(summaries);
+    }
     let glass = TierName::glass();
     summaries.push(match serve::open_existing(&config, &data).await {
         Ok((archive, tiers)) => {

@@ -20,9 +20,17 @@ fn help_is_complete() {
 
             Usage: fulgurite [OPTIONS] <COMMAND>
 
-            Commands:
+            Archive:
               serve          Serve an archive over S3
               config         Show the configuration
+              archive        Seal, verify and watch a running archive
+              tier           List, create, watch and repair the tiers: racks, tomes, sites
+              recover        Rebuild the catalog from platters, logs and keys
+              inspect        Show what a platter file holds
+              durability     Show how likely tracks, groups and sets are to be lost
+              demo           Archive a folder, damage the platters, bring every byte back
+
+            Objects:
               put            Store files, folders or standard input as objects
               get            Fetch an object, or a folder of them
               cat            Print objects
@@ -35,21 +43,20 @@ fn help_is_complete() {
               rb             Delete an empty bucket
               restore        Request readable copies of archived objects
               status         Show class and restore state of objects
-              admin          Seal, verify and watch a running archive
-              tier           List, create, watch and repair the tiers: racks, tomes, sites
+
+            On other machines:
               tome           Serve a tome of a set in a process of its own
               geo            Check stores for several sites, and serve those of one
-              inspect        Show what a platter file holds
-              durability     Show how likely tracks, groups and sets are to be lost
-              recover        Rebuild the catalog from platters, logs and keys
-              demo           Archive a folder, damage the platters, bring every byte back
               decode-worker  Decode for archives on other machines
-              bench          Measure the codes
-              glass          Measure, compare and draw the simulated voxels
+
+            Simulate and measure:
               twin           Simulate libraries, replay their logs, generate traces
+              lab            Measure, compare and draw the simulated voxels
+              bench          Measure the codes
+
+            This program:
               completions    Print completions for a shell
               man            Write the manual pages
-              help           Print this message or the help of the given subcommand(s)
 
             Options:
                   --json               Print one JSON object per line instead of text

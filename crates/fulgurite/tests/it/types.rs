@@ -85,13 +85,13 @@ fn lines_of_tiers_have_a_type() {
     check(folder, "geo doctor --map map.toml", &["examined_store"]);
     for (verb, name) in [
         ("init", "geo_init"),
-        ("status", "geo_status"),
-        ("verify", "geo_verify"),
-        ("heal", "geo_heal"),
-        ("collect", "geo_collect"),
-        ("sweep", "geo_sweep"),
+        ("status", "tier_status"),
+        ("verify", "tier_report"),
+        ("scrub", "tier_report"),
+        ("collect", "tier_report"),
     ] {
-        check(folder, &format!("geo {verb} --map map.toml"), &[name]);
+        let command = format!("tier {verb} sites --data third --tier sites=geo:map.toml");
+        check(folder, &command, &[name]);
     }
 }
 
