@@ -25,7 +25,7 @@ use fulgurite_gateway::{BoundAddress, Credentials, Limits, ServerConfig, TlsConf
 use fulgurite_terminal::CommandFuture;
 use fulgurite_terminal::exit::{Exit, ExitError};
 use fulgurite_terminal::output::{Output, note};
-use fulgurite_units::{ByteCount, Ratio};
+use fulgurite_units::{ByteCount, Duration, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -38,6 +38,9 @@ use crate::process::{fail_point, restrict_umask};
 use crate::tier::open as tier;
 pub use crate::tier::open::OpenTiers;
 use crate::{rack, tomes};
+
+/// Longer than any staged body waits.
+const NEVER: Duration = Duration::from_secs(10_000_000_000);
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -224,7 +227,8 @@ pub fn open<'a>(
     Box::pin(async move { Ok(Archive::open(archive_config(config, data, tiers)?).await?) })
 }
 
-/// Opens an existing archive with its tiers, for an operator's command; no tier is created.
+/// Opens an existing archive with its tiers, for an operator's command: no tier is created, and
+/// nothing is sealed, since the command may lack the server's configuration.
 pub(crate) async fn open_existing(
     config: &Config,
     data: &Path,
@@ -238,7 +242,9 @@ pub(crate) async fn open_existing(
         for (name, settings) in &config.tiers {
             tiers.insert(name.clone(), tier::open(name, settings, data).await?);
         }
-        open(config, data, &tiers).await
+        let mut config = archive_config(config, data, &tiers)?;
+        config.seal = SealPolicy { staged_bytes: config.log_capacity, age: NEVER };
+        Ok(Archive::open(config).await?)
     };
     let opened = opened.await;
     close_unless_opened(opened, tiers).await

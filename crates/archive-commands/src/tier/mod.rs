@@ -362,7 +362,7 @@ fn show_glass(snapshot: &Value, out: &Output) -> anyhow::Result<()> {
     let sets = snapshot["sets"].as_array().map_or(0, Vec::len) as u64;
     let (platters, unverified) = (number("platters"), number("unverified_platters"));
     out.text(format_args!(
-        "{} in {}, {unverified} not verified yet; simulated medium: profile {}, fidelity {}",
+        "{} in {}, {unverified} not verified yet; profile {}, fidelity {}",
         pluralize(platters, "platter"),
         pluralize(sets, "set"),
         snapshot["profile"].as_str().unwrap_or_default(),
