@@ -37,7 +37,7 @@ fn every_command_has_a_man_page() {
     let mut expected: Vec<String> = commands().iter().map(|name| format!("{name}.1")).collect();
     expected.sort();
     assert_eq!(pages, expected);
-    assert!(pages.contains(&"fulgurite-admin-seal.1".to_owned()));
+    assert!(pages.contains(&"fulgurite-archive-seal.1".to_owned()));
     for page in pages {
         let text = std::fs::read_to_string(args.folder.join(&page)).unwrap();
         let title = page.trim_end_matches(".1");

@@ -112,7 +112,8 @@ async fn geo_operations_match_openapi() {
     geo.put(&path, vec![7; 30_000].into()).await.unwrap();
     let server = start_with(geo.clone()).await;
     let list = parse(&call(&server, "GET", "/-/admin/tiers").await.text());
-    let operations = list[0]["operations"].as_array().unwrap().iter();
+    assert_eq!(list[1]["kind"], "geo", "{list}");
+    let operations = list[1]["operations"].as_array().unwrap().iter();
     let operations: Vec<_> = operations.map(|one| one["operation"].as_str().unwrap()).collect();
     assert_eq!(operations, ["verify", "scrub", "replace", "collect"]);
     for (path, status, words) in [
