@@ -133,17 +133,17 @@ impl GeoStore {
     /// are new.
     fn new_location(&self, args: &OperationArgs) -> Result<(SiteEntry, Vec<SiteStore>), TierError> {
         let OperationArgs { target, table, blobs } = args;
-        if table.is_none() && blobs.is_none() {
-            let message = "name the new location of the site: the address of its table, its blobs \
-                           or both (--table URL, --blobs URL)";
-            return Err(TierError::invalid(message.to_owned()));
-        }
         let (map, name) = (self.map(), target.as_deref().unwrap_or_default());
         let Some(current) = map.sites.iter().find(|entry| entry.name == name) else {
             let names: Vec<&str> = map.sites.iter().map(|entry| entry.name.as_str()).collect();
             let message = format!("the map has no site {name:?}; it has {}", names.join(", "));
             return Err(TierError::not_found(message));
         };
+        if table.is_none() && blobs.is_none() {
+            let message = "name the new location of the site: the address of its table, its blobs \
+                           or both (--table URL, --blobs URL)";
+            return Err(TierError::invalid(message.to_owned()));
+        }
         let new = SiteEntry { table: table.clone(), blobs: blobs.clone(), ..current.clone() };
         let stores = SiteStore::of_site(&new)?;
         let place = SiteEntry {
