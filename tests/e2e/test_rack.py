@@ -16,7 +16,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
-from harness import STOP_SECONDS, Server, is_restored, read, refused, restore, to_toml, wait_until
+from harness import (
+    STOP_SECONDS,
+    Server,
+    in_file,
+    is_restored,
+    read,
+    refused,
+    restore,
+    to_toml,
+    wait_until,
+)
 
 BUCKET = "vault"
 # What programs end with that find damage.
@@ -54,7 +64,7 @@ def ask(
     """Run `fulgurite tier`, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
     server.folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_toml(server.config), encoding="utf-8")
+    path.write_text(to_toml(in_file(server.config)), encoding="utf-8")
     place = ["--data", str(server.data), "--config", str(path)]
     return server.run("tier", verb, tier, *arguments, *place)
 

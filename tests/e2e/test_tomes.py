@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from harness import Server, read, to_toml, wait_until
+from harness import Server, in_file, read, to_toml, wait_until
 
 BUCKET = "vault"
 # Exit code of programs whose arguments or configuration lack something.
@@ -53,7 +53,7 @@ def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProce
     """Run `fulgurite tier` for the tomes, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
     server.folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_toml(server.config), encoding="utf-8")
+    path.write_text(to_toml(in_file(server.config)), encoding="utf-8")
     place = ["--data", str(server.data), "--config", str(path)]
     return server.run("tier", verb, "tomes", *arguments, *place)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError
-from harness import Server, binary, free_port, read, to_toml, wait_until
+from harness import Server, binary, free_port, in_file, read, to_toml, wait_until
 
 BUCKET = "vault"
 SIZES = {"small": 1000, "large": 3_000_000}
@@ -125,7 +125,7 @@ def network(tmp_path: Path, openssl: str) -> Iterator[Network]:
 def ask(server: Server, verb: str) -> subprocess.CompletedProcess[str]:
     """Run `fulgurite tier`, by the configuration of a server that may run or not."""
     path = server.folder / "config.toml"
-    path.write_text(to_toml(server.config), encoding="utf-8")
+    path.write_text(to_toml(in_file(server.config)), encoding="utf-8")
     place = ["--data", str(server.data), "--config", str(path), "--json"]
     return server.run("tier", verb, "tomes", *place, timeout=200)
 

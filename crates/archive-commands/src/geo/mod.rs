@@ -45,9 +45,10 @@ pub struct GeoCommand {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum GeoAction {
     /// Check that the stores of a map, or one store, meet the requirements of sites
+    #[command(group(clap::ArgGroup::new("stores").required(true).args(["url", "map"])))]
     Doctor {
         /// Address of a store
-        #[arg(value_name = "URL", required_unless_present = "map", conflicts_with = "map")]
+        #[arg(value_name = "URL")]
         url: Option<String>,
         /// Map of sites (TOML): each of its stores
         #[arg(long, value_name = "FILE")]
