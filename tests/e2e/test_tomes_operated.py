@@ -152,7 +152,14 @@ def test_lost_metadata_store_is_rebuilt_from_its_disk(make: Make, tmp_path: Path
     here = done(server, "inventory", str(lost))
     assert here.returncode == USAGE and "is not lost" in here.stderr, here.stderr
     assert done(server, "inventory", "77").returncode == NOT_FOUND
-    expected = {"tome": lost, "is_rebuilt": True, "pieces": pieces[lost], "bad": 0, "problems": []}
+    expected = {
+        "type": "tier_report",
+        "tome": lost,
+        "is_rebuilt": True,
+        "pieces": pieces[lost],
+        "bad": 0,
+        "problems": [],
+    }
 
     server.stop()
     shutil.rmtree(server.data / "tiers" / "tomes" / f"tome-{lost:04}")
