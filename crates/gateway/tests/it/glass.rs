@@ -53,7 +53,7 @@ async fn glass_calls_match_openapi() {
     let unknown = format!("{GLASS}/verify?target=486ebbc6-ddce-4703-b3bb-03a2ae53f2d7");
     let refused = call(&server, "POST", &unknown).await.text();
     let error = json(refused.lines().last().unwrap())["error"].clone();
-    assert_eq!(error["code"], "NotFound", "{refused}");
+    assert_eq!(error["code"], "Invalid", "{refused}");
 
     let metrics = server.request("GET", "/metrics").send_plain().await.text();
     let line = format!("fulgurite_tier_platters{{tier=\"glass\",kind=\"glass\"}} {platters}\n");
