@@ -122,7 +122,7 @@ async fn geo_operations_match_openapi() {
         ("scrub?table=mem://x", 400, "takes no table"),
         ("replace?table=mem://x", 400, "needs a target"),
         ("replace?target=oslo", 400, "--table URL"),
-        ("replace?target=porto&table=mem://x", 404, "it has lisbon, oslo, turin"),
+        ("replace?table=mem://x&target=porto", 404, "it has lisbon, oslo, turin"),
     ] {
         let response = call(&server, "POST", &format!("{GEO}/{path}")).await;
         assert_eq!(response.status, status, "{path}: {}", response.text());
