@@ -138,7 +138,7 @@ async fn geo_operations_match_openapi() {
     let scrubbed = report("scrub").await;
     assert_eq!((&scrubbed["whole"], &scrubbed["lost"]), (&scrubbed["objects"], &json!([])));
     assert_eq!(report("collect").await["problems"], json!([]));
-    let replaced = report("replace?target=oslo&table=mem%3A%2F%2Fx&blobs=mem%3A%2F%2Fx").await;
+    let replaced = report("replace?blobs=mem%3A%2F%2Fx&table=mem%3A%2F%2Fx&target=oslo").await;
     assert_eq!((&replaced["problems"], &replaced["replaced"]), (&json!([]), &json!(3)));
     assert_eq!(geo.map().sites[1].table.as_deref(), Some("mem://x"));
     assert_eq!(geo.get(&path).await.unwrap().bytes().await.unwrap().len(), 30_000);
