@@ -20,7 +20,7 @@ use crate::config::tiers::tiers_folder;
 use crate::config::{Config, Overrides, TierArgs, process_environment};
 use crate::process::restrict_umask;
 use crate::serve::archive_config;
-use crate::tier::{self, OpenTiers};
+use crate::tier::{self, OpenTiers, tier_name};
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,10 +50,6 @@ pub struct RecoverArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     tiers: TierArgs,
-}
-
-fn tier_name(name: &str) -> Result<TierName, String> {
-    TierName::new(name).map_err(|error| error.to_string())
 }
 
 /// Runs `recover`.

@@ -100,7 +100,7 @@ pub(super) async fn stop_tier<T: Tier + 'static>(tier: T) {
     within("stop", tokio::task::spawn_blocking(move || tier.stop())).await.unwrap();
 }
 
-/// Checks that operators and clients are told alike that something is wrong, or that nothing is.
+/// Checks that operators and clients learn alike that something is wrong, or that nothing is.
 /// Returns why something is.
 pub(super) async fn health(tier: &dyn Tier) -> Vec<String> {
     // It may change between the two calls, but not each time.
